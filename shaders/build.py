@@ -4,7 +4,7 @@
     build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --index catalog.jsonl
         --depfile FILE
 
-SHADERS/*.comp hold one kernel each; header lines say which variants there are:
+SHADERS/FAMILY/*.comp hold one kernel each; header lines say which variants there are:
 
     //! storages: texel buffer texture3d    (none: one variant, STORAGE_BUFFER, without the storage
                                              in its name)
@@ -14,12 +14,13 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
                                              plain variant; `float16:f16`, `shuffle:texel`:
                                              for that dtype or that storage only;
                                              a single one without none: all variants need it)
+    //! without: texture3d:i32:i8           (a storage and a dtype that nothing asks for together)
     //! target: vulkan1.2                   (none: vulkan1.1)
 
 `unary.comp` becomes `unary.texel.f32` and so on, `a:b` is written a_b in names. A variant is
 compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
 DTYPE_OUT_<b>=1; one of a feature has its name behind all that (`unary.texel.f32.subgroups`) and
-FEATURE_SUBGROUPS=1. SHADERS/common is the include folder.
+FEATURE_SUBGROUPS=1. SHADERS/common is the include folder, beside the file's own.
 
 What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, as first
 mentioned: 0 is none of them. The catalog has the numbers for the host, by file and name.
@@ -36,6 +37,7 @@ import argparse
 import concurrent.futures
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -133,7 +135,7 @@ class Sources:
 def variants_of(path: Path, sources: Sources) -> list[Variant]:
     header = {}
     for key, value in HEADER.findall(sources.text(path)):
-        if key not in ("storages", "dtypes", "features", "target"):
+        if key not in ("storages", "dtypes", "features", "without", "target"):
             raise BuildError(f"{path}: unknown header line '//! {key}:'")
         if key in header or not value:
             raise BuildError(f"{path}: '//! {key}:' is {'empty' if not value else 'given twice'}")
@@ -154,12 +156,17 @@ def variants_of(path: Path, sources: Sources) -> list[Variant]:
                              "the file does not have")
     if (PLAIN, "", "") not in features and len(features) > 1:
         raise BuildError(f"{path}: there is no plain variant, '{PLAIN}' among its features")
+    without = [tuple(word.split(":", 1)) for word in header.get("without", [])]
+    for pair in without:
+        if pair not in itertools.product(header.get("storages", []), header.get("dtypes", [])):
+            raise BuildError(f"{path}: '{':'.join(pair)}' is not a storage and a dtype of the file")
     (target,) = header.get("target", ["vulkan1.1"])
     definitions = sources.definitions(path)
     return [Variant(path, storage, dtype, feature, target, definitions)
             for storage in header.get("storages", [None])
             for dtype in header.get("dtypes", [None])
-            for feature, _, only in features if only in ("", dtype, storage)]
+            for feature, _, only in features
+            if only in ("", dtype, storage) and (storage, dtype) not in without]
 
 
 class Compiler:
@@ -283,9 +290,10 @@ def main() -> int:
     common = shaders / "common"
     spirv_path = shaders.parent / "vkrt" / "shader" / "spirv.py"
     sources = Sources(common)
+    kernels = sorted(shaders.rglob("*.comp"), key=lambda path: path.name)
+    included = sorted(shaders.rglob("*.glsl"))
     try:
-        variants = [variant for path in sorted(shaders.glob("*.comp"))
-                    for variant in variants_of(path, sources)]
+        variants = [variant for path in kernels for variant in variants_of(path, sources)]
         doubles = {v.name for v in variants if [w.name for w in variants].count(v.name) > 1}
         if doubles:
             raise BuildError(f"named twice: {', '.join(sorted(doubles))}")
@@ -308,7 +316,7 @@ def main() -> int:
         return 1
 
     results = dict(zip((variant.name for variant in variants), answers, strict=True))
-    kinds = {path.stem: numbers for path in (*shaders.glob("*.comp"), *common.glob("*.glsl"))
+    kinds = {path.stem: numbers for path in (*kernels, *included)
              if (numbers := sources.kinds(path))}
     modules, nbytes = write_catalog(results, kinds, options.bin, options.index)
     used = {f"{key}{suffix}" for key, _, _ in results.values() for suffix in (".spv", ".json")}
@@ -317,8 +325,8 @@ def main() -> int:
             file.unlink(missing_ok=True)
     # The folders are dependencies too: their time changes when a file appears or goes.
     write_depfile(options.depfile, options.bin,
-                  [shaders, common, Path(__file__).resolve(), spirv_path,
-                   *sorted(shaders.glob("*.comp")), *sorted(common.glob("*.glsl"))])
+                  [shaders, *sorted(path for path in shaders.iterdir() if path.is_dir()),
+                   Path(__file__).resolve(), spirv_path, *kernels, *included])
     print(f"shaders: {len(variants)} variants, {compiler.compiled} compiled, {modules} modules of "
           f"{nbytes} bytes together")
     return 0

@@ -70,10 +70,10 @@ def device():
 @pytest.fixture(scope="session")
 def discrete():
     """A device that counts as having memory of its own; one for the whole run."""
-    from vkrt.vk.pretence import pretend
+    from vkrt.vk.device_override import override_device
 
     with ExitStack() as stack:
-        with pretend(discrete=True):
+        with override_device(discrete=True):
             opened = stack.enter_context(ready_device())
         assert not opened.unified
         yield opened

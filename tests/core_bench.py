@@ -67,7 +67,8 @@ class Part(ctypes.Structure):
 
 
 class Buffer(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64), ("lent", c_int),
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64),
+                ("is_external", c_int),
                 ("memory", Binding)]
     close_name = "vkrt_close_buffer"
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import random
 import shutil
 import subprocess
+import sys
 import sysconfig
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +27,8 @@ GENERATED = sorted((FOLDER / "libvkrt_core.a.p").glob("*.pyx.c"))
 GENERATED_CALLS = sorted((FOLDER.parent / "capi" / "libvkrt_compiled.a.p").glob("*.pyx.c"))
 CC = shutil.which("cc")
 _PACKAGE = Path(__file__).parents[1] / "vkrt"
+# Objects for sanitizers, which take half a minute to make
+KEPT = Path(__file__).parents[1] / ".cache" / "tests" / "objects"
 # Headers of Python, and those of the sources
 INCLUDES = (f"-I{sysconfig.get_paths()['include']}", f"-I{_PACKAGE / 'capi'}",
             f"-I{_PACKAGE / 'core'}")
@@ -63,23 +71,49 @@ def sanitized(target: Path, *sources: Path, kinds: str = "address,undefined",
     return target
 
 
+def kept_object(source: Path, *options: str) -> Path:
+    """The object of a C file with these options: made, unless one is kept of the same file,
+    headers, options and compiler."""
+    digest = hashlib.sha256(_surroundings())
+    digest.update(repr((source.name, options)).encode() + source.read_bytes())
+    kind = hashlib.sha256(repr(options).encode()).hexdigest()[:8]
+    target = KEPT / f"{source.parent.name}-{source.name}-{kind}-{digest.hexdigest()[:16]}.o"
+    if not target.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        # Another process may make it at the same time.
+        made = target.with_suffix(f".{os.getpid()}")
+        subprocess.run([CC, "-c", source, "-o", made, *_OPTIONS, *options], check=True)
+        for old in KEPT.glob(f"{source.parent.name}-{source.name}-{kind}-*.o"):
+            if old != target:
+                old.unlink(missing_ok=True)
+        made.rename(target)
+    return target
+
+
 @cache
-def sanitized_objects(folder: Path, kinds: str) -> dict[str, Path]:
+def _surroundings() -> bytes:
+    """What objects depend on beside their sources."""
+    headers = (path.read_bytes() for part in ("capi", "core")
+               for path in sorted((_PACKAGE / part).rglob("*.h")))
+    version = subprocess.run([CC, "--version"], capture_output=True, check=True).stdout
+    return b"".join((version, sys.version.encode(), repr(_OPTIONS).encode(), *headers))
+
+
+def sanitized_objects(kinds: str, sources: Sequence[Path] = GENERATED,
+                      options: Sequence[str] = ()) -> dict[str, Path]:
     """The core's C, made for sanitizers: objects by the names of their files."""
-    into = folder / f"core-{kinds}"
-    into.mkdir()
-    subprocess.run([CC, "-c", *GENERATED, *_OPTIONS, *_flags(kinds)], cwd=into, check=True)
-    return {path.name.split(".")[0]: path for path in into.glob("*.o")}
+    # In an order of this process's own: what two of them need at once they make together.
+    order = random.Random(os.getpid()).sample(sources, len(sources))
+    with ThreadPoolExecutor() as pool:
+        made = pool.map(lambda source: kept_object(source, *_flags(kinds), *options), order)
+        return {source.name.split(".")[0]: path for source, path in zip(order, made)}
 
 
-def sanitized_core(target: Path, source: Path, module: str, session: Path, kinds: str,
+def sanitized_core(target: Path, source: Path, module: str, kinds: str = "address,undefined",
                    options: tuple[str, ...] = ()) -> Path:
     """Makes a program of one source, which includes the C of one module, and the rest of the core.
-
-    Args:
-        session: a folder for what the tests of a session share.
     """
     sanitized(target, kinds=kinds)
-    others = [path for name, path in sanitized_objects(session, kinds).items() if name != module]
+    others = [path for name, path in sanitized_objects(kinds).items() if name != module]
     name = f'-D{module.upper()}="{generated(module)}"'
     return sanitized(target, source, *others, kinds=kinds, options=(name, *options))

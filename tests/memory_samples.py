@@ -11,7 +11,7 @@ import pytest
 
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, row_major
 
@@ -48,7 +48,7 @@ def weight(sizes, order, itemsize) -> Prepack:
     target = replace(shape, storage=Storage(0, "weight", shape.nbytes, dtype))
     source = Operand(NOWHERE, tuple(sizes), dtype, row_major(len(sizes)), raw=True)
     constant = Constant(0, math.prod(sizes) * itemsize, dtype)
-    return copying.prepack(constant, target, source, "w")
+    return strided_copy.prepack(constant, target, source, "w")
 
 
 def random_bytes(count, seed=0) -> bytes:

@@ -182,10 +182,14 @@ def transformer(layers: int, length: int = 64, width: int = 256) -> list[Request
 
 
 def greedy_by_size(requests: list[Request]) -> int:
-    """Bytes of the arena when the largest are placed first, each as low as it goes."""
+    """Bytes of the arena when the largest are placed first, each as low as it goes.
+
+    Of two of a size the one that lives longer comes first, as in the planner's own order: another
+    choice among them is another heuristic, which may be better or worse by luck.
+    """
     placed: list[tuple[int, Request]] = []
     top = 0
-    for request in sorted(requests, key=lambda r: -r.nbytes):
+    for request in sorted(requests, key=lambda r: (-r.nbytes, r.first - r.last)):
         offset = 0
         for start, other in sorted(placed, key=lambda p: p[0]):
             if other.last < request.first or other.first > request.last:

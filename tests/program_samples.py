@@ -14,8 +14,8 @@ from support import MODELS
 from vkrt.compiled.shared import shared_weights, uses_of
 from vkrt.compiler.description import Description
 from vkrt.compiler.planned import Planned
-from vkrt.errors import InputError, UnsupportedError
-from vkrt.executable import flat
+from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
 from vkrt.executable.program import (
@@ -114,9 +114,9 @@ def sharing() -> Compiled:
     target, = program.targets
     method, = target.methods
     shared, = program_of(alone).targets[0].methods
-    target = replace(target, methods=(replace(method, shared=uses_of(0, [one])),),
-                     shared=(shared,))
-    return replace(program, targets=(target,), modules=tuple(
+    target = target._replace(methods=(method._replace(shared=uses_of(0, [one])),),
+                             shared=(shared,))
+    return program._replace(targets=(target,), modules=tuple(
         map(module_of, shaders_of([own, alone]))))
 
 
@@ -130,10 +130,21 @@ def with_checksum(data: bytes) -> bytes:
     return data[:flat.HEADER_BYTES - 8] + struct.pack("<Q", flat.checksum(body)) + body
 
 
+def is_refused(bad: bytes) -> bool:
+    """Whether a file is refused as damaged; one that is read has to be the one encoding of what it
+    holds."""
+    try:
+        found = flat.File(bad, 1, 0).read()
+    except FormatError:
+        return True
+    assert rows.to_bytes(found) == bad
+    return False
+
+
 def changed(record, way: str, value):
     """A record with one part of it changed; `way` leads there, e.g. "weights.mapped.0.offset"."""
     name, _, rest = way.partition(".")
-    if isinstance(record, tuple):
+    if isinstance(record, tuple) and name.isdecimal():
         index = int(name)
         new = changed(record[index], rest, value) if rest else value
         return (*record[:index], new, *record[index + 1:])

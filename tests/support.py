@@ -200,7 +200,7 @@ def need_imports(device: Any) -> None:
 
     SwiftShader says so, and does: nothing is tried there.
     """
-    from vkrt.runtime.map_trial import why_none
+    from vkrt.runtime.map_probe import why_none
 
     why = why_none(device, maps_files=False)
     if why:

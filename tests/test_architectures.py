@@ -36,7 +36,8 @@ def test_table():
                "c": {"cold": {"refused": "method 'forward' needs 1 thing that vkrt does not have: "
                                          "aten.no x2"}},
                "d": {"export": "ValueError: no"}}
-    lines = architectures.table(records)
+    rows = {name: architectures.row(name, record) for name, record in records.items()}
+    lines = architectures.table(rows)
     assert lines[0] == ("Of 4 networks 3 are exported, 2 of these run, and 1 (33 %) are right; "
                         "1 have no step on the host.")
     assert lines[4:] == [
@@ -44,6 +45,20 @@ def test_table():
         "| b | WRONG | 1.0e+00 | 2.0e-07 | 2 x sort.values | 0.000 | 500 |  |",
         "| c | refused: aten.no x2 |  |  |  |  |  |  |",
         "| d | not exported: ValueError: no |  |  |  |  |  |  |"]
+    assert architectures.rows_in("\n".join(lines)) == rows
+
+
+def test_rows_of_other_networks_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(architectures, "README", tmp_path / "README.md")
+    text = f"before\n{architectures.BEGIN}{architectures.END}behind\n"
+    architectures.README.write_text(text)
+    for name, error in (("b", 3e-7), ("a", 3e-7), ("b", 1.0)):
+        record = {"cold": {**RAN, "error": error}}
+        architectures.write({name: architectures.row(name, record)})
+    head, *lines, tail = architectures.README.read_text().splitlines()
+    assert (head, tail) == ("before", "behind")
+    assert lines[1].startswith("Of 2 networks 2 are exported, 2 of these run, and 1 (50 %)")
+    assert [line[:11] for line in lines[5:7]] == ["| a | right", "| b | WRONG"]
 
 
 @pytest.mark.driver

@@ -148,7 +148,7 @@ def test_a_run_is_cancelled():
 def test_a_state_that_is_torn_refuses_further_runs(load):
     program = load("buffers")
     method = program.load_method("forward")
-    method._loaded.state.torn = True
+    method._loaded.state.inconsistent = True
     with pytest.raises(StateError):
         program.run_async(np.zeros((1, 6), np.float32))
 

@@ -165,7 +165,7 @@ def test_submissions_are_short(device):
     with overridden(replace(policy, submission_seconds=None)):
         whole = chain(device, count)
     try:
-        assert len(method.plan.sections) >= 4 and len(whole.plan.sections) == 1
+        assert len(method.plan.submissions) >= 4 and len(whole.plan.submissions) == 1
         same_bits(method.execute(inputs), whole.execute(inputs))
     finally:
         method.close()
@@ -178,5 +178,5 @@ def test_runs_that_change_a_state_are_whole(device):
     policy = policy_of(device.info)
     with (overridden(replace(policy, submission_seconds=1e-9)),
           vkrt.load(MODELS / "buffers.pte", device) as program):
-        count = len(program.load_method("forward").plan.sections)
+        count = len(program.load_method("forward").plan.submissions)
     assert (count == 1) == (device.info.type == "cpu")

@@ -193,7 +193,7 @@ def test_every_option_of_a_command_says_what_it_is_and_its_default(command):
 UNITS = {"bytes": {"memory_budget", "chunk", "max_body"}, "seconds": {"max_seconds"},
          "tokens": {"max_tokens", "prefill", "top_k", "repeat_last_n", "min_p", "top_p"},
          "samples a second": {"rate"}, "requests": {"queue"}, "texts": {"conversations"},
-         "wait points": {"stream_lookahead"}}
+         "sync points": {"stream_lookahead"}}
 NUMBERS = {"seed", "port", "top", "runs", "temperature", "repetition_penalty"}
 
 

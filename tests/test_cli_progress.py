@@ -204,10 +204,10 @@ def test_progress_of_a_load(device, load, monkeypatch, options):
     weights and what is planned are those of a load that nobody follows."""
     monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
     heard = []
-    with vkrt.load(MLP, device) as silent:
+    options = {"chunk": 4096, **options}
+    with vkrt.load(MLP, device, **options) as silent:
         names = [span.name for span in silent.memory.stopwatch.spans]
         expected, = silent.run(x := silent.metadata().inputs[0].example())
-    options = {"chunk": 4096, **options}
     loud = load("mlp", **options, on_progress=lambda *words: heard.append(words))
     assert [name for name, done, total in heard if done == total] == names
     between = [words for words in heard if words[1] < words[2]]

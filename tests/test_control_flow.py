@@ -18,8 +18,9 @@ from vkrt.graph.symbols import Symbol
 from vkrt.graph.views import Writes
 from vkrt.lowering.lowering import lower
 from vkrt.pte import JumpFalseCall, KernelCall
+from vkrt.work.host_arguments import CHOICE
 from vkrt.work.limits import Read
-from vkrt.work.records import CHOICE, HostCall
+from vkrt.work.records import HostCall
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 

@@ -21,7 +21,7 @@ from support import (
 
 import vkrt
 from vkrt.compiler.description import Description
-from vkrt.ops.resolving import resolve
+from vkrt.dynamic.resolve import resolve
 
 pytestmark = pytest.mark.driver
 

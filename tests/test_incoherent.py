@@ -1,7 +1,7 @@
 """Memory that is not coherent: what one side wrote, the other sees only when it was carried over.
 
-No driver at hand has such memory, so devices pretend to (`vkrt.vk.pretence`): a program that lacks
-a flush or an invalidation reads rubbish then.
+No driver at hand has such memory, so devices are overridden (`vkrt.vk.device_override`): a program
+that lacks a flush or an invalidation reads rubbish then.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import vkrt
 from vkrt.graph.graph import Graph, Node
 from vkrt.plan.plan import MemoryPlan
 from vkrt.vk.device import Device
+from vkrt.vk.device_override import override_device
 from vkrt.vk.memory import Allocator, MemoryKind
-from vkrt.vk.pretence import pretend
 from vkrt.work.records import HostCall
 from vkrt.work.tensor import Tensor
 from vkrt.work.work_list import WorkList
@@ -43,14 +43,14 @@ LENGTH = 1124
 
 @pytest.fixture(autouse=True)
 def _one_memory(device):
-    """What is pretended lies in memory that the host sees."""
+    """What is overridden lies in memory that the host sees."""
     need_one_memory(device)
 
 
 @contextmanager
 def incoherent(own: bool = False, atom: int = ATOM):
     """A device that looks like that."""
-    with pretend(discrete=own, heaps=HEAP, memory_types=OWN if own else SHARED,
+    with override_device(discrete=own, heaps=HEAP, memory_types=OWN if own else SHARED,
                  limits={"nonCoherentAtomSize": atom}), Device.open() as device:
         assert device.unified is not own
         yield device

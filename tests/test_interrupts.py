@@ -26,6 +26,7 @@ from vkrt.method import instances as method_instances
 from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
 from vkrt.runtime.unfinished import UNFINISHED, settle_all
+from vkrt.runtime.weights import Weights
 from vkrt.vk import live_objects
 from vkrt.work.tensor import Constant, Tensor
 
@@ -320,10 +321,31 @@ def test_a_load_is_interrupted_twice(where, device, monkeypatch):
     before, threads = live_objects(), threading.active_count()
     for number in itertools.count(0, STRIDE):
         try:
-            interrupted_at(number, vkrt.load, MODELS / "conv_mix.pte", device, weights="stream",
+            interrupted_at(number, vkrt.load, MODELS / "mlp.pte", device, weights="stream",
                            traced=ExitStack.__exit__.__code__.__eq__, raised=Again)
         except Interrupted:
             break
         gc.collect()
         assert (live_objects(), threading.active_count()) == (before, threads)
     assert number > 20
+
+
+class InterruptedWeights(Weights):
+    """They are interrupted as soon as their thread has begun."""
+
+    def stream(self, reader):
+        super().stream(reader)
+        raise Interrupted
+
+
+def test_the_thread_of_streamed_weights_outlives_no_reader(device, monkeypatch):
+    """A second interruption may leave the weights open, while all that is let go after them is
+    closed: the thread reads on."""
+    monkeypatch.setattr(loaded, "Weights", InterruptedWeights)
+    monkeypatch.setattr(loaded, "_close_all", lambda things: None)
+    before = live_objects()
+    for _ in range(20 if QUICK else 100):
+        with pytest.raises(Interrupted):
+            vkrt.load(MODELS / "conv_mix.pte", device, weights="stream")
+    gc.collect()
+    assert live_objects() == before

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support import (
+    MODELS,
     QUICK,
     STORAGES,
     calls_of,
@@ -15,7 +16,7 @@ from support import (
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Late
+from vkrt.graph.symbols import RuntimeScalar
 from vkrt.lowering.lowering import lower
 from vkrt.memory.reader import fail_read_after
 from vkrt.text.model import LanguageModel, Session
@@ -54,7 +55,7 @@ def test_positions_are_no_part_of_a_shape(name):
     graph = graph_of_file(name)
     assert not graph.reads
     assert graph.is_dynamic == (name == "llama")
-    late = {arg.read for node in graph.nodes for arg in node.args if isinstance(arg, Late)}
+    late = {arg.read for node in graph.nodes for arg in node.args if isinstance(arg, RuntimeScalar)}
     assert late == {Read(1, 0)}
 
 
@@ -307,12 +308,21 @@ def test_generate(load):
 
 
 @driver
-def test_going_back_in_a_session(load):
-    program = load()
-    session = Session(LanguageModel(program))
-    session.add(PROMPT)
-    expected = session.logits()
-    session.add([5, 6, 7])
-    session.logits()
-    session.rewind(len(PROMPT))
-    np.testing.assert_allclose(session.logits(), expected, rtol=1e-4, atol=1e-5)
+def test_a_compiled_model_reads_as_many_tokens_as_it_has_shapes_for(load, tmp_path):
+    out = tmp_path / "llama.vkx"
+    vkrt.compile(MODELS / "llama.pte", out, shapes=[[(1, count), (1,)] for count in (3, 1)])
+    with vkrt.load(out) as program:
+        model = LanguageModel(program)
+        assert model.counts == (1, 3)
+        assert [model.next_count(left, 64) for left in (1, 2, 3, 11)] == [1, 1, 3, 3]
+        assert model.next_count(11, 2) == 1
+        found, expected = Session(model), Session(LanguageModel(load("llama")))
+        for session in (found, expected):
+            session.add(PROMPT)
+        assert relative_l2(found.logits(), expected.logits()) <= 1e-5
+    vkrt.compile(MODELS / "llama.pte", out, shapes=[[(1, 3), (1,)]])
+    with vkrt.load(out) as program:
+        session = Session(LanguageModel(program))
+        session.add(PROMPT)
+        with pytest.raises(vkrt.UnsupportedError, match="takes 3 tokens at a time, and 2 are left"):
+            session.logits()

@@ -22,7 +22,7 @@ LINES = (
     ("method",),
     ("compiler", "runtime"),
     ("lowering",),
-    ("passes",),
+    ("passes", "dynamic"),
     ("ops",),
     ("graph", "plan"),
     ("executable",),

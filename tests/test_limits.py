@@ -10,7 +10,7 @@ import vkrt
 from vkrt.executable.formats import check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
-from vkrt.vk.pretence import pretend
+from vkrt.vk.device_override import override_device
 
 # What every device of Vulkan 1.1 has
 LEAST = {"maxPerStageDescriptorStorageBuffers": 4, "maxPerStageDescriptorSampledImages": 16,
@@ -46,8 +46,8 @@ def test_every_kernel_binds_what_every_device_allows():
 @pytest.mark.driver
 def test_a_kernel_that_binds_too_much_is_named():
     words = r"the kernel \w+\.texel\.f32 reads and writes 1 storage buffers; .* allows 0 \(maxPerSt"
-    with pretend(limits={"maxPerStageDescriptorStorageBuffers": 0}), Device.open() as device, \
-            pytest.raises(vkrt.UnsupportedError, match=words):
+    with override_device(limits={"maxPerStageDescriptorStorageBuffers": 0}), \
+            Device.open() as device, pytest.raises(vkrt.UnsupportedError, match=words):
         run("mlp", device)
 
 
@@ -57,7 +57,7 @@ def test_blocks_are_no_larger_than_the_device_allocates(weights, device):
     """Weights that would share a block get several, staging is made smaller."""
     expected, memory = run("conv_mix", device, weights=weights, chunk=MIB)
     most = max(memory.weights // 2, memory.activations, memory.pool)
-    with pretend(limits={"maxMemoryAllocationSize": most}), Device.open() as opened:
+    with override_device(limits={"maxMemoryAllocationSize": most}), Device.open() as opened:
         assert run("conv_mix", opened, weights=weights, chunk=MIB)[0] == expected
 
 
@@ -66,7 +66,7 @@ def test_blocks_are_no_larger_than_the_device_allocates(weights, device):
     (1000, "the weight '.*' would need"), (40_000, "arena of activations .*would need")])
 def test_what_has_to_be_in_one_block_is_refused(most, words):
     words = f"{words} .*at most {most:,} bytes at once"
-    with pretend(limits={"maxMemoryAllocationSize": most}), Device.open() as opened, \
+    with override_device(limits={"maxMemoryAllocationSize": most}), Device.open() as opened, \
             pytest.raises(vkrt.UnsupportedError, match=words):
         run("unet_small", opened, weights="copy")
 
@@ -75,12 +75,12 @@ def test_what_has_to_be_in_one_block_is_refused(most, words):
 def test_outputs_lie_where_the_host_has_a_cache(device):
     need_one_memory(device)
     expected, _ = run("places", device, weights="direct")
-    with pretend(heaps=HEAPS, memory_types=UNCACHED), Device.open() as opened:
+    with override_device(heaps=HEAPS, memory_types=UNCACHED), Device.open() as opened:
         for weights in ("auto", "direct", "stream"):
             outputs, memory = run("places", opened, weights=weights)
             assert outputs == expected and memory.host > 0
     # Where there is no such memory, everything lies in the arena.
-    with pretend(heaps=HEAPS, memory_types=UNCACHED[:1]), Device.open() as opened:
+    with override_device(heaps=HEAPS, memory_types=UNCACHED[:1]), Device.open() as opened:
         outputs, memory = run("places", opened)
         assert outputs == expected and memory.host == 0
 
@@ -92,7 +92,7 @@ def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(d
     heaps = ({"size": 1000, "device_local": True}, HEAPS[1])
     types = ((0, ("device_local", "host_visible", "host_coherent", "host_cached")),
              (1, ("host_visible", "host_coherent", "host_cached")))
-    with pretend(heaps=heaps, memory_types=types), Device.open() as opened:
+    with override_device(heaps=heaps, memory_types=types), Device.open() as opened:
         outputs, elsewhere = run("conv_mix", opened, weights="direct")
     assert outputs == expected
     assert elsewhere.planned_peak == memory.planned_peak

@@ -7,9 +7,9 @@ from support import STORAGES, find_model, need_model, relative_l2
 import vkrt
 from vkrt import pte
 from vkrt.device.policy import policy_of, target_of
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.graph.build import build_graph
 from vkrt.lowering.lowering import lower
-from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels as portable_kernels
 from vkrt.ops.registry import mutated
 from vkrt.work.records import HostCall
@@ -18,8 +18,9 @@ pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
-         "shapes", "batch2", "lstm_cell", "timestep-fp16", "unet_small", "attention", "places",
-         "quantized_pictures", "quantized_mlp", "quantized_mlp_row", "quantized_kernels"]
+         "shapes", "batch2", "experts", "lstm_cell", "timestep-fp16", "unet_small", "attention",
+         "places", "masks", "complex", "quantized_pictures", "quantized_mlp", "quantized_mlp_row",
+         "quantized_kernels"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
          "convtranspose-base", "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",

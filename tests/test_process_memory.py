@@ -27,7 +27,7 @@ def booked(steps, **attributes):
     growth = ProcessGrowth(**attributes)
     growth.begin(figures(1000))
     for step, nbytes in steps:
-        growth.took(step, figures(nbytes))
+        growth.attribute(step, figures(nbytes))
     return growth
 
 

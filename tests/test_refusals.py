@@ -75,7 +75,7 @@ def chain_of(graph, target, kernel):
         "matmul_4x8.i8", "matmul_4x4.i8", "matmul_2x4.i8"]),
     (of_selftest("conv2d_q8", "int8"), Target(tuning=CPU), "conv2d", [
         f"conv2d_{tile}.{dtype}" for dtype in ("i32_i8", "i8")
-        for tile in ("8x8", "4x8", "4x4", "1x4")])],
+        for tile in ("8x8", "4x8", "4x4", "2x4", "1x4")])],
     ids=lambda value: value if isinstance(value, str) else "")
 def test_the_next_smaller_kernel(graph, target, kernel, expected):
     assert chain_of(graph, target, kernel) == expected

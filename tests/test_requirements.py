@@ -1,6 +1,5 @@
 """What vkrt says it needs of a device, and devices that do not have it."""
 
-import dataclasses
 from contextlib import closing
 
 import numpy as np
@@ -56,7 +55,7 @@ def test_a_feature_is_needed_where_a_shader_of_the_program_needs_it(monkeypatch)
         """The catalog, as if all shaders computed in fp16."""
 
         def get(self, name):
-            return dataclasses.replace(catalog().get(name), capabilities=("Shader", "Float16"))
+            return catalog().get(name)._replace(capabilities=("Shader", "Float16"))
 
     monkeypatch.setattr(requirements, "catalog", Halved)
     assert fields(vkrt.required_features(MLP).features) == ["shaderFloat16"]

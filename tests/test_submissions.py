@@ -10,8 +10,9 @@ from plan_samples import Maker
 from support import MODELS, reference_of, same_bits
 
 import vkrt
-from vkrt.device.policy import Speed, overridden, policy_of
-from vkrt.plan.submissions import Watchdog, sections_of
+from vkrt.device.policy import overridden, policy_of
+from vkrt.plan.submissions import Watchdog, submissions_of
+from vkrt.work.speed import Speed
 
 # A step takes a second, whatever it does.
 SPEED = Speed(multiply_adds=1e30, bytes=1e30, dispatch=1.0, reads=1e30)
@@ -40,7 +41,7 @@ def work_of(kinds: str):
 ])
 def test_sections(kinds, seconds, expected):
     watchdog = Watchdog(seconds, SPEED) if seconds else None
-    assert sections_of(work_of(kinds), watchdog) == expected
+    assert submissions_of(work_of(kinds), watchdog) == expected
 
 
 @pytest.mark.driver

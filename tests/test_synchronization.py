@@ -25,12 +25,13 @@ from vkrt.graph.graph import Graph
 from vkrt.lowering.context import Lowering
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.copying import copy
+from vkrt.ops.strided_copy import copy
 from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages
 from vkrt.vk.device import Device
-from vkrt.vk.pretence import pretend
-from vkrt.work.records import HostCall, Move, ReadArgument
+from vkrt.vk.device_override import override_device
+from vkrt.work.host_arguments import ReadArgument
+from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
@@ -48,7 +49,7 @@ def images_beside_spills(device):
     """A work list of images, and a buffer that waits in the host's memory over a host call.
 
     Two of its images are first written where the step before them is a copy: one behind the copy
-    away, one in the section that begins with the copy back.
+    away, one in the submission that begins with the copy back.
     """
     x, y, z, rolled = (Tensor(SIZES, "float32") for _ in range(4))
     graph = Graph("images", [x], [y, z]).finish()
@@ -74,7 +75,7 @@ def images_beside_spills(device):
 def run_images() -> None:
     """Runs and profiles `images_beside_spills` as tight as it gets; prints what it is made of."""
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
-    with pretend(discrete=True), Device.open() as device:
+    with override_device(discrete=True), Device.open() as device:
         compiler.lower_largest = lambda *_: images_beside_spills(device)
         compiler.smaller_works = lambda *_: ()  # its graph has no operators
         graph, _ = images_beside_spills(device)
@@ -122,7 +123,7 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
         return tuple(needs and number != left_out for number, needs in enumerate(needed))
 
     def run(**options):
-        with pretend(discrete=bool(part)), Device.open() as device, \
+        with override_device(discrete=bool(part)), Device.open() as device, \
                 vkrt.load(MODELS / f"{name}.pte", device, storage=storage, **options) as program:
             program.run(*(np.zeros(info.sizes, info.dtype) for info in program.metadata().inputs))
             peak = program.memory.planned_peak
@@ -188,36 +189,38 @@ def command_log(tmp_path_factory) -> Path:
     return library
 
 
-def sections_of(lines: list[str]) -> list[list[list[str]]]:
+def submissions_of(lines: list[str]) -> list[list[list[str]]]:
     """The words of the commands of every recording that has a dispatch or a copy."""
-    sections: list[list[list[str]]] = []
+    submissions: list[list[list[str]]] = []
     for line in lines:
         words = line.split()
         if words[0] == "begin":
-            sections.append([])
+            submissions.append([])
         else:
-            sections[-1].append(words)
-    return [section for section in sections if any(words[0] in STAGES for words in section)]
+            submissions[-1].append(words)
+    return [submission for submission in submissions
+            if any(words[0] in STAGES for words in submission)]
 
 
 def test_images_and_copies_are_waited_for(command_log):
-    """An image is made ready wherever it is first used, and a section waits for what was before
+    """An image is made ready wherever it is first used, and a submission waits for what was before
     it by every stage that works in it."""
     lines, made = call(run_images, VKRT_VALIDATION="1", VKRT_VULKAN_LIBRARY=str(command_log))
     assert made["messages"] == []
     assert made["steps"] == "ddmddhmdddd"
-    sections = sections_of(lines[lines.index("tight") + 1:])
+    submissions = submissions_of(lines[lines.index("tight") + 1:])
     # A run, a profile by the device's clock and one by the host's, which submits every step.
-    assert [sum(words[0] in STAGES for words in section) for section in sections] == (
+    assert [sum(words[0] in STAGES for words in submission) for submission in submissions] == (
         [5, 5] * 2 + [1] * 10)
-    images = [int(words[5]) for section in sections for words in section if words[0] == "barrier"]
+    images = [int(words[5]) for submission in submissions for words in submission
+              if words[0] == "barrier"]
     assert sum(images) == 3 * made["images"] == 3 * 5
-    for section in sections:
-        works = {words[0] for words in section if words[0] in STAGES}
-        first, last = section[0], section[-1]
+    for submission in submissions:
+        works = {words[0] for words in submission if words[0] in STAGES}
+        first, last = submission[0], submission[-1]
         assert first[0] == last[0] == "barrier"
         for kind in works:
-            assert int(first[3], 16) & STAGES[kind], f"{kind} does not wait: {section}"
+            assert int(first[3], 16) & STAGES[kind], f"{kind} does not wait: {submission}"
             assert int(first[4], 16) & ACCESSES[kind] == ACCESSES[kind]
             assert int(last[1], 16) & STAGES[kind]
         # What was before may have been the host's, a copy or a dispatch.

@@ -67,7 +67,7 @@ def methods(program: vkrt.Program) -> None:
     done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], shapes=[[(1, 3)]])
     print(done.targets, done.peak_bytes)
     print(method.largest, method.graph, method.planned, method.states,
-          method.is_repeatable)
+          method.is_repeatable, method.shapes)
     method.cancel()
     method.release_buffers()
     state: vkrt.State = method.state

@@ -143,6 +143,9 @@ class Schema:
 
 def annotations_of(cls: type) -> dict[str, str]:
     """The annotations of a class's fields, in order."""
+    if issubclass(cls, tuple):
+        # A named tuple keeps the text of an annotation as a reference.
+        return {name: note.__forward_arg__ for name, note in cls.__annotations__.items()}
     notes: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         notes |= base.__dict__.get("__annotations__", {})

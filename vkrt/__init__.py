@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vkrt.compiled.compiler import Compilation, compile
     from vkrt.compiler.program_files import verify
     from vkrt.compiler.requirements import Requirements, required_features
-    from vkrt.executable.lending import DeviceBuffer, Semaphore
+    from vkrt.executable.external_buffers import DeviceBuffer, Semaphore
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
@@ -115,7 +115,7 @@ _LAZY = {
     "vkrt.text.tokenizer": ("Tokenizer",),
     "vkrt.vk.device": ("Device", "devices"),
     "vkrt.vk.info": ("DeviceInfo",),
-    "vkrt.executable.lending": ("DeviceBuffer", "Semaphore"),
+    "vkrt.executable.external_buffers": ("DeviceBuffer", "Semaphore"),
 }
 
 # From Python 3.13 on there are builds without the lock. What keeps counts here relies on it.

@@ -15,11 +15,11 @@ from types import ModuleType
 
 from vkrt.errors import PackageError
 
-# Room -> its extension modules, as the room's meson.build has them
+# Package -> its extension modules, as the package's meson.build has them
 MODULES = {
     "executable": "fit flat rows",
     "memory": "fetched packing reader sha256 source strategies",
-    "runtime": ("compute_graph external handles host_calls map_trial pipelines pruning "
+    "runtime": ("compute_graph external handles host_calls map_probe pipelines pruning "
                 "state_memory streaming unfinished weights"),
     "vk": ("batch cache_folder capability check device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "
@@ -27,7 +27,7 @@ MODULES = {
 }
 # The module after which the shared object is named
 SHARED_OBJECT = "vkrt._extensions"
-_NAMES = {f"vkrt.{room}.{name}" for room, names in MODULES.items() for name in names.split()}
+_NAMES = {f"vkrt.{package}.{name}" for package, names in MODULES.items() for name in names.split()}
 
 
 class _Finder:

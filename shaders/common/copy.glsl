@@ -1,5 +1,5 @@
 // The one way elements move: texel `first + i ..` of the destination, in its linear order, is
-// filled from an affine walk over the source's elements (walk.glsl): source element = base + sum of
+// filled from an affine walk over the source's elements (strided_walk.glsl): source element = base + sum of
 // index_k * stride_k, in elements of the source's padded memory. Permutation, slicing, selection,
 // expansion, flipping, changes of layout and prepacking are such walks.
 //
@@ -36,7 +36,7 @@ CASE(31, has_gaps)
 #define WALK_SIZES 15
 #define WALK_DIVIDED(e, size) \
   (mode == 0 ? divided_exactly(e, size, IS_CONSTANT(size)) : DIVIDED(e, size))
-#include "walk.glsl"
+#include "strided_walk.glsl"
 
 void main() {
   int i = invocation();

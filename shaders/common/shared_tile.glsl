@@ -1,7 +1,7 @@
 // Products in a GPU's shape: a workgroup of 64 invocations makes a tile of TILE rows by TILE columns of
 // the result (32 or 64, which the including shader defines), and shares what it reads of both
 // operands: a part of the summed dimension after the other goes through the group's shared memory,
-// 8.25 to 8.5 KiB of it. Every texel is read once a group instead of once an invocation. 8 by 8
+// 8.25 to 9.25 KiB of it. Every texel is read once a group instead of once an invocation. 8 by 8
 // invocations each make ROWS rows by TEXELS texels of 4 columns, 8 apart.
 //
 // Where there are few tiles, workgroups of the smaller one have 2 or 4 slices of 64 invocations: each
@@ -22,6 +22,10 @@
 //
 //   GROUP_NUMBER                   of this workgroup; each has a tile
 //   LINE(j)                        which of a tile's lines is number j of this invocation's LINES
+//   KEPT(TYPE, name), KEEPS, KEPT_LINE(j), KEPT_AT(j), LINE_AT(j)
+//                                  what is kept of lines: of each name[LINE_AT(j)] says that of line
+//                                  LINE(j), and before sum_up name[KEPT_AT(j)] is set to that of line
+//                                  KEPT_LINE(j), for each j below KEEPS
 //   sum_up(count)                  does it, over `count` texels; all of a group come to it. Whether this
 //                                  invocation has the sums: only those of the first slice do
 //   ROW(m), TEXEL(n), total(m, n)  a row, a texel of a row, and the sum of them, of the tile
@@ -49,6 +53,22 @@
 #define LINE(j) (MEMBER / STEP + (j) * (64 / STEP))
 #define ROW(m) (MEMBER / 8 + 8 * (m))
 #define TEXEL(n) (MEMBER % 8 + 8 * (n))
+
+#if TILE == 64
+// In the group's memory, of a line for each invocation: beside 64 sums they would be registers too
+// many (Intel's compiler spills 5 to 19).
+#define KEPT(TYPE, name) shared TYPE name[TILE];
+#define KEEPS 1
+#define KEPT_LINE(j) MEMBER
+#define KEPT_AT(j) MEMBER
+#define LINE_AT(j) LINE(j)
+#else
+#define KEPT(TYPE, name) TYPE name[LINES];
+#define KEEPS LINES
+#define KEPT_LINE(j) LINE(j)
+#define KEPT_AT(j) (j)
+#define LINE_AT(j) (j)
+#endif
 
 // PART is a texel in shared memory.
 #if defined(DTYPE_i32)
@@ -83,9 +103,11 @@ T4 matrix_texel(int line);
 
 #if defined(DTYPE_i8) || defined(DTYPE_i32)
 
-// Sums of q * weight; what the source's zero adds to them is taken away at the end. The sums of the
-// weights are whole numbers too, and all of it is exact modulo 2^32.
-ivec4 weights[TEXELS];
+// Sums of q * weight; what the source's zero adds to them is taken away at the end. For that each
+// invocation sums the weights of one line. These are whole numbers too, and all of it is exact
+// modulo 2^32.
+int weights;
+#define SUMMED_LINE (MEMBER % TILE)
 
 #if defined(FEATURE_DOT)
 #extension GL_EXT_spirv_intrinsics : require
@@ -112,16 +134,17 @@ int four(vec4 a, vec4 b) { return int(dot(a, b)); }
 #define WORD(v, e) v
 #endif
 
-void begin_sum() { [[unroll]] for (int n = 0; n < TEXELS; n++) weights[n] = ivec4(0); }
+void begin_sum() { weights = 0; }
 void multiply() {
   for (int k = 0; k < STEP; k++) {
     for (int e = 0; e < WORDS; e++) {
+      int place = slice_parts + k * PITCH + SUMMED_LINE % 4 * (TILE / 4) + SUMMED_LINE / 4;
+      weights += four(ONES, FOUR_OF(WORD(theirs[place], e)));
       FOUR v[ROWS];
       [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = FOUR_OF(WORD(mine[slice_parts + k * PITCH + ROW(m)], e));
       [[unroll]] for (int n = 0; n < TEXELS; n++) {
         [[unroll]] for (int c = 0; c < 4; c++) {
           FOUR w = FOUR_OF(WORD(theirs[slice_parts + k * PITCH + c * (TILE / 4) + TEXEL(n)], e));
-          weights[n][c] += four(ONES, w);
           [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] += four(v[m], w);
         }
       }
@@ -129,7 +152,16 @@ void multiply() {
   }
 }
 void finish_sum() {
-  [[unroll]] for (int i = 0; i < ROWS * TEXELS; i++) sum[i] -= source_zero * weights[i % TEXELS];
+  // Nobody multiplies any more: what is too much is in the parts' place.
+  barrier();
+  if (MEMBER < TILE) mine[slice_parts + MEMBER] = PART(source_zero * weights);
+  barrier();
+  [[unroll]] for (int n = 0; n < TEXELS; n++) {
+    [[unroll]] for (int c = 0; c < 4; c++) {
+      int excess = WORD(mine[slice_parts + 4 * TEXEL(n) + c], 0);
+      [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] -= excess;
+    }
+  }
 }
 
 #else
@@ -213,6 +245,10 @@ bool sum_up(int count) {
   begin_sum();
   slice_parts = SLICE_NUMBER % SLICES * SLICE_PARTS;
   int place = SLICE_NUMBER % SLICES * STEP + MEMBER % STEP;
+#if TILE == 64
+  // What others keep of lines is there.
+  barrier();
+#endif
   for (int first = 0; first < count; first += SLICES * STEP) {
     PART a[LINES], b[LINES];
     // Beyond the end both are zero: of the source alone it would not do, a weight may be infinite.

@@ -20,8 +20,8 @@ from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
 from vkrt.compiler import plan_cache
 
-# What files of verdicts on imports end with
-VERDICT = ".vkrtcopied"
+# What files of probe results on imports end with
+PROBE_RESULT = ".vkrtcopied"
 HOSTS = Path(__file__).parent / "hosts"
 REPEAT = HOSTS.parent.parent.parent / "tools" / "hosts" / "repeat.c"
 pytestmark = [pytest.mark.driver, needs_compiler]
@@ -85,7 +85,7 @@ def whole(path):
     data = path.read_bytes()
     if path.suffix == plan_cache.SUFFIX:
         return plan_cache.from_bytes(data, 1) is not None
-    if path.suffix == VERDICT:
+    if path.suffix == PROBE_RESULT:
         return hashlib.sha256(data[:-32]).digest() == data[-32:]
     return read_cache(path, Owner(*struct.unpack_from("<12xIII16s", data))) != b""
 
@@ -107,7 +107,7 @@ def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
     began = time.monotonic()
     run(made, *words, **variables)
     lasts = time.monotonic() - began
-    kinds = {".vkpipelines", VERDICT, plan_cache.SUFFIX}
+    kinds = {".vkpipelines", PROBE_RESULT, plan_cache.SUFFIX}
     assert {path.suffix for path in finished()} == kinds
     random = np.random.default_rng(5)
     for number in range(4 if QUICK else 12):
@@ -157,7 +157,7 @@ def test_a_python_that_runs_is_joined(kind):
 @pytest.mark.parametrize(("name", "expected"), [("code_of", INTERNAL), ("text_of", 5)])
 def test_an_error_that_cannot_be_described_is_one(name, expected):
     """As where there is no memory left for its text. Without it there is still its code."""
-    code = f"import vkrt.capi._capi as calls; calls.{name} = None\n" + textwrap.dedent(
+    code = f"import vkrt.capi.c_values as values; values.{name} = None\n" + textwrap.dedent(
         joining("CDLL").replace("mlp.pte", "mlp.npz"))
     assert run_python(code) == f"{expected} an error that could not be described\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_hosts import CC, build, flags, needs_compiler, run
 from compiled_programs import (
     CODE_OF,
     Failure,
@@ -27,7 +25,7 @@ from compiled_programs import (
     tensor_of,
 )
 from hostile_device import environment_of
-from support import MODELS, STORAGES, need_imports, run_python, same_bits, write_arrays
+from support import STORAGES, run_python, same_bits
 
 import vkrt
 from vkrt.capi import saving
@@ -62,6 +60,12 @@ def test_the_same_bits_and_bytes(name, storage, compiled_of):
         assert memory == {name: getattr(report, name) for name in memory} | {
             "measured_peak": memory["measured_peak"]}
         assert report.planned_peak == memory["planned_peak"]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_that_a_run_chooses(storage, compiled_of):
+    """Of the experts of a layer those are read that a token needs."""
+    check_runs(compiled_of("experts", storage=storage, weights="stream"))
 
 
 @pytest.mark.parametrize("options", [{"device": "generic"}, {"weights": "copy"},
@@ -234,7 +238,8 @@ def test_activations_in_the_host_s_memory_are_in_no_peak(tmp_path):
         import sys
         from pathlib import Path
         import vkrt
-        from test_compiled_calls import MODELS, check_runs
+        from support import MODELS
+        from test_compiled_calls import check_runs
         path, out = MODELS / "attention-dyn.pte", Path(sys.argv[1])
         with vkrt.load(path, weights="copy") as program:
             sizes = [info.sizes for info in program.metadata().inputs]
@@ -345,54 +350,3 @@ def test_a_wrong_count_of_outputs(compiled_of):
                                   ctypes.c_size_t(1), None, ctypes.c_size_t(0)) == 3
         assert b"expected 1 outputs ('output_0' float32[3,10]), got 0" \
             in library().vkrt_last_error_text()
-
-
-@needs_compiler
-@pytest.mark.parametrize("name", ["mlp", "kept_attention", "llama_static"])
-def test_a_process_without_python(name, compiled_of, tmp_path):
-    host = build(HERE / "hosts" / "files.c", tmp_path / "host")
-    out = compiled_of(name)
-    inputs, expected = runs(out)
-    said = run(host, out, write_arrays(tmp_path / "in", inputs), tmp_path / "out",
-               VKRT_HOME="/nowhere").split()
-    planned, measured, python = map(int, said)
-    assert planned == measured and not python
-    assert (tmp_path / "out").read_bytes() == b"".join(
-        x.tobytes() for outputs in expected for x in outputs)
-
-
-@needs_compiler
-@pytest.mark.parametrize("profile, verdict", [("intel", b"yes "), ("losing", b"no  ")])
-def test_a_driver_of_which_nothing_is_known(profile, verdict, device, tmp_path):
-    """Whether it reads the pages of files is tried once, in a device of its own."""
-    need_imports(device)
-    host = build(HERE / "hosts" / "files.c", tmp_path / "host")
-    around = {"XDG_CACHE_HOME": str(tmp_path), "VKRT_HOME": "/nowhere"}
-    out = tmp_path / "net.vkx"
-    run_python("import sys, vkrt; vkrt.compile(*sys.argv[1:])", str(MODELS / "mlp.pte"), str(out),
-               **{**environment_of("intel"), **around, "XDG_CACHE_HOME": str(tmp_path / "other")})
-    (tmp_path / "in").write_bytes(bytes(360))
-    for _ in range(2):
-        done = subprocess.run([host, out, tmp_path / "in", tmp_path / "out"], text=True,
-                              capture_output=True,
-                              env={**os.environ, **environment_of(profile), **around})
-        assert (done.returncode == 0) == (verdict == b"yes "), done.stdout
-        assert (verdict == b"yes ") != ("a trial did not show" in done.stdout)
-        kept, = (tmp_path / "vkrt").glob("*.vkrtcopied")
-        assert kept.read_bytes()[40:44] == verdict
-    with vkrt.load(MODELS / "mlp.pte") as program:
-        expected, = program.run(np.zeros((3, 30), "float32"))
-    if verdict == b"yes ":
-        assert (tmp_path / "out").read_bytes()[:120] == np.asarray(expected).tobytes()
-
-
-@needs_compiler
-def test_a_host_that_links_the_archive(compiled_of, tmp_path):
-    """Statically, and with no shared object of vkrt."""
-    out = compiled_of("mlp")
-    host = tmp_path / "host"
-    subprocess.run([CC, HERE / "hosts" / "files.c", "-o", host, *flags("--static")], check=True)
-    inputs, expected = runs(out)
-    run(host, out, write_arrays(tmp_path / "in", inputs), tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == b"".join(
-        x.tobytes() for outputs in expected for x in outputs)

@@ -3,13 +3,12 @@ UndefinedBehaviorSanitizer: the library's C, all that Cython made of the core, a
 
 import subprocess
 import sys
-import sysconfig
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from c_hosts import CC, environment, needs_compiler
 from compiled_programs import runs
+from core_build import GENERATED_CALLS, sanitized, sanitized_objects
 from support import QUICK, write_arrays
 
 import vkrt
@@ -19,36 +18,22 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parent.parent / "vkrt"
 CAPI = PACKAGE / "capi"
 BUILT = folder()
-GENERATED = [*sorted((BUILT / "libvkrt_compiled.a.p").glob("*.pyx.c")),
-             *sorted((BUILT.parent / "core" / "libvkrt_core.a.p").glob("*.pyx.c"))]
-OPTIONS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
-           "-fno-omit-frame-pointer", "-g1", "-O1"]
+KINDS = "address,undefined"
+OPTIONS = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer",
+           "-g1", "-O1"]
 pytestmark = [pytest.mark.driver, pytest.mark.once, needs_compiler, pytest.mark.skipif(
-    not GENERATED or QUICK, reason="the sources were not built here, or a short run is wanted")]
+    not GENERATED_CALLS or QUICK,
+    reason="the sources were not built here, or a short run is wanted")]
 
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory):
     """The library's objects with sanitizers."""
-    made = tmp_path_factory.mktemp("objects")
-    words = [*OPTIONS, "-DPyMODINIT_FUNC=static PyObject*", "-D_GNU_SOURCE", "-ffunction-sections",
-             f'-DVKRT_VERSION="{vkrt.__version__}"',
-             f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"', f"-I{CAPI}",
-             f"-I{PACKAGE / 'core'}", f"-I{sysconfig.get_paths()['include']}"]
-    sources = [*(CAPI / name for name in ("calls.c", "home.c", "python.c")), *GENERATED]
-
-    def compiled(source):
-        target = made / f"{source.parent.name}-{source.name}.o"
-        done = subprocess.run([CC, "-c", source, "-o", target, *words], capture_output=True,
-                              text=True)
-        return target if done.returncode == 0 else done.stderr
-
-    with ThreadPoolExecutor() as pool:
-        found = list(pool.map(compiled, sources))
-    if isinstance(found[0], str) and "fsanitize" in found[0]:
-        pytest.skip("no sanitizers")
-    assert [text for text in found if isinstance(text, str)] == []
-    return found
+    sanitized(tmp_path_factory.mktemp("objects") / "none")
+    own = [*(CAPI / name for name in ("calls.c", "home.c", "python.c")), *GENERATED_CALLS]
+    version = (f'-DVKRT_VERSION="{vkrt.__version__}"',
+               f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"')
+    return [*sanitized_objects(KINDS, own, version).values(), *sanitized_objects(KINDS).values()]
 
 
 def check(objects, tmp_path, source, *words, more=()):

@@ -241,17 +241,17 @@ def with_dispatch(executable, **changes):
     first, *others = executable.execution.submissions
     number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
     commands = list(first.commands)
-    commands[number] = replace(commands[number], **changes)
-    execution = replace(executable.execution,
-                        submissions=(replace(first, commands=tuple(commands)), *others))
-    return replace(executable, execution=execution)
+    commands[number] = commands[number]._replace(**changes)
+    submissions = (first._replace(commands=tuple(commands)), *others)
+    execution = executable.execution._replace(submissions=submissions)
+    return executable._replace(execution=execution)
 
 
 def with_block(executable, **changes):
     """The same with its first block of activations changed."""
     first, *others = executable.execution.blocks
-    blocks = (replace(first, **changes), *others)
-    return replace(executable, execution=replace(executable.execution, blocks=blocks))
+    blocks = (first._replace(**changes), *others)
+    return executable._replace(execution=executable.execution._replace(blocks=blocks))
 
 
 def with_places(executable, change):
@@ -282,14 +282,14 @@ def test_types_of_memory_become_those_of_the_device(device, executable):
     (lambda e: with_dispatch(e, groups=(1 << 31, 1, 1)), "a dispatch of"),
     (lambda e: with_block(e, nbytes=1 << 62), "bytes at once"),
     (lambda e: with_block(e, alignment=1), "where the device asks for"),
-    (lambda e: with_places(e, lambda place, storage: replace(
-        place, nbytes=1 if storage.is_image else place.nbytes)), "where the device asks"),
-    (lambda e: with_places(e, lambda place, storage: replace(place, offset=place.offset + 1)),
+    (lambda e: with_places(e, lambda place, storage: place._replace(
+        nbytes=1 if storage.is_image else place.nbytes)), "where the device asks"),
+    (lambda e: with_places(e, lambda place, storage: place._replace(offset=place.offset + 1)),
      "at multiples of"),
-    (lambda e: replace(e, shared_bytes=1 << 40), "in a workgroup"),
-    (lambda e: replace(e, granularity=3), "bufferImageGranularity"),
-    (lambda e: replace(e, execution=replace(e.execution, kernels=tuple(
-        replace(kernel, constants=((100, 1 << 20),)) for kernel in e.execution.kernels))),
+    (lambda e: e._replace(shared_bytes=1 << 40), "in a workgroup"),
+    (lambda e: e._replace(granularity=3), "bufferImageGranularity"),
+    (lambda e: e._replace(execution=e.execution._replace(kernels=tuple(
+        kernel._replace(constants=((100, 1 << 20),)) for kernel in e.execution.kernels))),
      "workgroups of 1048576 invocations"),
 ])
 def test_a_device_that_does_not_fit(device, executable, change, words):
@@ -320,12 +320,12 @@ def test_ways_of_weights(device, executable):
     weights = executable.weights
     with pytest.raises(UnsupportedError, match="the device"):
         if device.unified:
-            fitted_on(replace(executable, weights=replace(weights, upload_bytes=1024)), device)
+            fitted_on(executable._replace(weights=weights._replace(upload_bytes=1024)), device)
         else:
             storages = executable.execution.storages
             buffer = next(n for n in weights.weights if not storages[n].is_image)
             read = WeightRead(buffer, 0, 0, 16, 0, None, "w")
-            fitted_on(replace(executable, weights=replace(weights, written=(read,))), device)
+            fitted_on(executable._replace(weights=weights._replace(written=(read,))), device)
 
 
 def test_the_first_target_that_fits_is_taken(device, tmp_path):
@@ -335,11 +335,11 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
 
     def spoil(compiled: Compiled, count: int) -> Compiled:
         def bad(target):
-            return replace(target, methods=tuple(replace(m, largest=replace(
-                m.largest, executable=with_dispatch(m.largest.executable, groups=(1 << 31, 1, 1))))
+            return target._replace(methods=tuple(m._replace(largest=m.largest._replace(
+                executable=with_dispatch(m.largest.executable, groups=(1 << 31, 1, 1))))
                 for m in target.methods))
         targets = compiled.targets
-        return replace(compiled, targets=(*map(bad, targets[:count]), *targets[count:]))
+        return compiled._replace(targets=(*map(bad, targets[:count]), *targets[count:]))
 
     expected = runs(MLP, "forward")[0]
     rewritten(out, lambda compiled: spoil(compiled, 1))
@@ -352,8 +352,8 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
 def test_shaders_of_another_build(compiled_of):
     """What runs are the shaders that are installed; so they have to be those of the file."""
     out = compiled_of(MLP)
-    rewritten(out, lambda compiled: replace(compiled, modules=tuple(
-        replace(module, sha256="0" * 64) for module in compiled.modules)))
+    rewritten(out, lambda compiled: compiled._replace(modules=tuple(
+        module._replace(sha256="0" * 64) for module in compiled.modules)))
     with pytest.raises(UnsupportedError, match="is another one than this build"):
         vkrt.load(out)
 

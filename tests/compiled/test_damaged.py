@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from dataclasses import replace
 
 import pytest
 from compiled_files import rewritten, smaller
@@ -33,8 +32,8 @@ def test_a_condition_that_the_host_does_not_see(device, compiled_of):
         executable = compiled.targets[0].methods[0].largest.executable
         submission = executable.execution.submissions[0]
         array, = submission.host.reads
-        read = replace(array, range=replace(
-            array.range, storage=executable.weights.mapped[0].storage))
+        read = array._replace(range=array.range._replace(
+            storage=executable.weights.mapped[0].storage))
         way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"
         return changed(compiled, way, (read,))
 
@@ -61,16 +60,16 @@ def test_damaged_files(change, words, compiled_of):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda c: replace(c, targets=()), "a target"),
-    (lambda c: replace(c, modules=()), "the name of a module"),
-    (lambda c: replace(c, modules=tuple(replace(m, nbytes=1 << 40) for m in c.modules)),
+    (lambda c: c._replace(targets=()), "a target"),
+    (lambda c: c._replace(modules=()), "the name of a module"),
+    (lambda c: c._replace(modules=tuple(m._replace(nbytes=1 << 40) for m in c.modules)),
      "before the records"),
-    (lambda c: replace(c, modules=tuple(replace(m, offset=-4) for m in c.modules)),
+    (lambda c: c._replace(modules=tuple(m._replace(offset=-4) for m in c.modules)),
      "before the records"),
-    (lambda c: replace(c, targets=(*c.targets, replace(c.targets[0], methods=()))),
+    (lambda c: c._replace(targets=(*c.targets, c.targets[0]._replace(methods=()))),
      "the same methods"),
-    (lambda c: replace(c, targets=(replace(c.targets[0], methods=tuple(
-        replace(m, largest=replace(m.largest, inputs=())) for m in c.targets[0].methods)),)),
+    (lambda c: c._replace(targets=(c.targets[0]._replace(methods=tuple(
+        m._replace(largest=m.largest._replace(inputs=())) for m in c.targets[0].methods)),)),
      "inputs and their names"),
 ])
 def test_records_that_cannot_be(change, words, compiled_of):
@@ -85,18 +84,18 @@ def with_shape(compiled: Compiled, **changes) -> Compiled:
     target, = compiled.targets
     method, = target.methods
     shape, = method.others
-    changed = replace(method, others=(replace(shape, **changes),))
-    return replace(compiled, targets=(replace(target, methods=(changed,)),))
+    changed = method._replace(others=(shape._replace(**changes),))
+    return compiled._replace(targets=(target._replace(methods=(changed,)),))
 
 
 @pytest.mark.parametrize("change, words", [
     (lambda shape: {"inputs": ()}, "sizes of 1 inputs"),
     (lambda shape: {"outputs": ()}, "outputs and their names"),
-    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "that has memory"),
-    (lambda shape: {"execution": replace(shape.execution, storages=tuple(
-        replace(storage, nbytes=storage.nbytes + 16 * (storage.role == "weight"))
+    (lambda shape: {"execution": shape.execution._replace(blocks=())}, "that has memory"),
+    (lambda shape: {"execution": shape.execution._replace(storages=tuple(
+        storage._replace(nbytes=storage.nbytes + 16 * (storage.role == "weight"))
         for storage in shape.execution.storages))}, "a weight or state at every shape"),
-    (lambda shape: {"execution": replace(shape.execution, storages=())},
+    (lambda shape: {"execution": shape.execution._replace(storages=())},
      "a weight or state at every shape"),
 ])
 def test_further_shapes_that_cannot_be(change, words, compiled_of):

@@ -13,7 +13,7 @@ from vkrt.compiled.prepacked import can_be_prepacked, key_of, prepacked
 from vkrt.compiled.weights import ALIGNMENT, CompiledWeights
 from vkrt.compiler.description import Description
 from vkrt.lowering.lowering import lower
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Constant, Operand, StorageList, itemsize, row_major
 from vkrt.work.work_list import WorkList
@@ -80,8 +80,8 @@ def test_they_lie_as_they_are_read(sizes, order, rows, itemsize, dtype):
     storage = StorageList().new("weight", max(shape.nbytes, 16), dtype)
     target = Operand(storage, sizes, dtype, order, rows=rows)
     source = Operand(NOWHERE, sizes, dtype, row_major(len(sizes)), raw=True)
-    record = copying.prepack(Constant(4096, int(np.prod(sizes)) * itemsize, dtype), target, source,
-                             "w")
+    constant = Constant(4096, int(np.prod(sizes)) * itemsize, dtype)
+    record = strided_copy.prepack(constant, target, source, "w")
     assert can_be_prepacked(record)
     made = prepacked(record, 512)
     weight, = WorkList((storage,), (made,)).catalog
@@ -104,8 +104,8 @@ def test_what_lies_as_it_is_in_the_program():
     def record(storage, dtype="float32", sizes=(4, 4), offset=0):
         target = Operand(storage, sizes, "float32", (1, 0), offset=offset)
         source = Operand(NOWHERE, sizes, dtype, (0, 1), raw=True)
-        return copying.prepack(Constant(0, int(np.prod(sizes)) * itemsize(dtype), dtype), target,
-                               source, "w")
+        constant = Constant(0, int(np.prod(sizes)) * itemsize(dtype), dtype)
+        return strided_copy.prepack(constant, target, source, "w")
 
     records = (record(buffer), record(image), record(buffer, "float16"), record(longer, offset=16),
                record(buffer, sizes=(4, 0)))
@@ -118,7 +118,7 @@ def test_keys_tell_weights_apart():
     def key(sizes=(8, 12), order=(1, 0), dtype="float32", offset=0, source=0, name=None):
         target = Operand(storages.new("weight", 8 * 12 * 4, dtype), sizes, dtype, order)
         constant = Constant(offset, 8 * 12 * itemsize(dtype), dtype, name, source)
-        return key_of(copying.prepack(constant, target, Operand(NOWHERE, sizes, dtype, (0, 1),
+        return key_of(strided_copy.prepack(constant, target, Operand(NOWHERE, sizes, dtype, (0, 1),
                                                                 raw=True), "w"))
 
     keys = [key(), key(sizes=(12, 8)), key(order=(0, 1)), key(dtype="int32"), key(offset=4),

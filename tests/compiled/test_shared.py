@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -291,16 +290,16 @@ def test_the_same_methods_together():
 
 
 def use(**changes):
-    return lambda c: changed(c, "targets.0.methods.1.shared.0", replace(
-        c.targets[0].methods[1].shared[0], **changes))
+    return lambda c: changed(c, "targets.0.methods.1.shared.0",
+                             c.targets[0].methods[1].shared[0]._replace(**changes))
 
 
 def storage_of_use(c, **changes):
     """The first shared weight as the method has it."""
     number = c.targets[0].methods[1].shared[0].storages[0]
     way = f"targets.0.methods.1.largest.executable.execution.storages.{number}"
-    return changed(c, way, replace(
-        c.targets[0].methods[1].largest.executable.execution.storages[number], **changes))
+    storages = c.targets[0].methods[1].largest.executable.execution.storages
+    return changed(c, way, storages[number]._replace(**changes))
 
 
 def storages_of_use(c, change):
@@ -330,9 +329,9 @@ WEIGHTS = "targets.0.shared.0.largest.executable.weights"
     (lambda c: storage_of_use(c, role="activation"), "number of a weight's storage"),
     (lambda c: storage_of_use(c, extents=(4, 4, 4)), "that is shared weight 0, of"),
     # Shared weights of which one has no memory, or that read others
-    (lambda c: changed(c, WEIGHTS, replace(
-        c.targets[0].shared[0].largest.executable.weights, weights=(), contents=(), blocks=(),
-        prepack=PrepackPlan((), (), 0))), "nothing else: 0 of them have memory"),
+    (lambda c: changed(c, WEIGHTS, c.targets[0].shared[0].largest.executable.weights._replace(
+        weights=(), contents=(), blocks=(), prepack=PrepackPlan((), (), 0))),
+     "nothing else: 0 of them have memory"),
     (lambda c: changed(c, "targets.0.shared.0.shared", c.targets[0].methods[1].shared),
      "one of 0 shared weights"),
     (lambda c: changed(c, f"{WEIGHTS}.blocks.0.nbytes", 16), "a place of"),

@@ -5,7 +5,7 @@ import pytest
 from vkrt.compiled.transfers import transfer_of
 from vkrt.errors import FormatError
 from vkrt.executable.weights import StridedCopy, WeightRead
-from vkrt.ops.copying import Walk, params
+from vkrt.ops.strided_copy import Walk, params
 from vkrt.work.tensor import Operand, Storage
 
 # 6 rows of 5 floats become 6 rows of 2 texels.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from core_build import ALONE, GENERATED, generated, needs_build, sanitized
+from core_build import ALONE, needs_build, sanitized_core
 from host_packing import pack_bytes
 from memory_samples import random_bytes, reference
 
@@ -22,9 +22,10 @@ from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, TEXEL_FORM
 from vkrt.executable.memory import SLOTS
 from vkrt.executable.records import STAGING
 from vkrt.memory.packing import Packing
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.shader import catalog
-from vkrt.work.records import CHOICE, LOCAL_SIZE
+from vkrt.work.host_arguments import CHOICE
+from vkrt.work.records import LOCAL_SIZE
 from vkrt.work.tensor import (
     DTYPES,
     ITEMSIZE,
@@ -93,7 +94,7 @@ def parameters(chance: random.Random) -> tuple[list[int], int, int]:
     strides = tuple(chance.randint(-4, 12) for _ in range(rank))
     low = sum(min((size - 1) * stride, 0) for size, stride in zip(sizes, strides))
     target = Operand(NOWHERE, sizes, "float32", row_major(rank))
-    params = list(copying.params(target, None, copying.Walk(sizes, strides, -low)))
+    params = list(strided_copy.params(target, None, strided_copy.Walk(sizes, strides, -low)))
     if chance.random() < 0.7:
         place = chance.randrange(len(params))
         old = params[place]
@@ -130,10 +131,8 @@ def test_any_parameters(seed):
 def test_any_parameters_under_sanitizers(tmp_path):
     """The same, by AddressSanitizer and UndefinedBehaviorSanitizer, with buffers of exactly the
     size, in parts and at odd addresses; then by jobs of any numbers."""
-    program = sanitized(
-        tmp_path / "strided_copies", Path(__file__).with_name("strided_copies.c"),
-        *[path for path in GENERATED if path != generated("reader")],
-        options=(f'-DREADER="{generated("reader")}"',))
+    program = sanitized_core(tmp_path / "strided_copies",
+                             Path(__file__).with_name("strided_copies.c"), "reader")
     with open(tmp_path / "sets", "wb") as file:
         for seed in range(8):
             chance = random.Random(f"copies {seed}")
@@ -148,8 +147,8 @@ def test_any_parameters_under_sanitizers(tmp_path):
 
 
 def test_numbers_that_are_refused():
-    params = list(copying.params(Operand(NOWHERE, (4, 8), "float32", (0, 1)), None,
-                                 copying.Walk((4, 8), (8, 1))))
+    params = list(strided_copy.params(Operand(NOWHERE, (4, 8), "float32", (0, 1)), None,
+                                 strided_copy.Walk((4, 8), (8, 1))))
     whole = Packing(params, 4)
     assert whole.source_bytes == whole.target_bytes == 128
     for place in range(len(params)):

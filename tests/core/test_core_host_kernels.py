@@ -16,7 +16,7 @@ from vkrt.compiled import compiler
 from vkrt.compiled.file import read
 from vkrt.memory.source import Source
 from vkrt.ops.host.run import run_kernel
-from vkrt.work.records import ReadArgument
+from vkrt.work.host_arguments import ReadArgument
 
 pytestmark = [pytest.mark.driver, needs_build]
 

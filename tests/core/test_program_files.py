@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,10 +63,10 @@ def write_program(path: Path, program: Compiled) -> None:
     plan = method.largest
     shape = CompiledShape(tuple(() if value is None else value.sizes for value in plan.inputs),
                           plan.outputs, plan.executable.execution, plan.executable.figures, (), ())
-    method = replace(method, others=(shape,))
-    modules = tuple(replace(m, offset=HEAD.size, nbytes=4, sha256="0") for m in program.modules)
-    program = replace(program, modules=modules,
-                      targets=(replace(target, methods=(method,)),) * 2)
+    method = method._replace(others=(shape,))
+    modules = tuple(m._replace(offset=HEAD.size, nbytes=4, sha256="0") for m in program.modules)
+    program = program._replace(modules=modules,
+                               targets=(target._replace(methods=(method,)),) * 2)
     records = rows.to_bytes(program)
     start = HEAD.size + DATA_BYTES
     path.write_bytes(HEAD.pack(COMPILED_MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records))

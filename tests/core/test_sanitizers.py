@@ -10,10 +10,10 @@ from test_executions import ALWAYS, SOURCE, STREAMED, prepare, tried
 
 @needs_build
 @pytest.mark.parametrize("kinds", ["address,undefined", "thread"])
-def test_reading(kinds, tmp_path, tmp_path_factory):
+def test_reading(kinds, tmp_path):
     """By every strategy, from files, memory and callbacks, with failures in between."""
     program = sanitized_core(tmp_path / "reading", Path(__file__).with_name("reading.c"), "reader",
-                             tmp_path_factory.getbasetemp(), kinds)
+                             kinds)
     done = subprocess.run([program, tmp_path / "file"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-4000:]
 
@@ -22,10 +22,9 @@ def test_reading(kinds, tmp_path, tmp_path_factory):
 @pytest.mark.once
 @needs_build
 @pytest.mark.parametrize("kinds", ["address,undefined", "thread"])
-def test_executions(kinds, tmp_path, tmp_path_factory):
+def test_executions(kinds, tmp_path):
     """Runs of every kind, also with the thread that streams weights."""
-    made = sanitized_core(tmp_path / "executions", SOURCE, "profile",
-                          tmp_path_factory.getbasetemp(), kinds,
+    made = sanitized_core(tmp_path / "executions", SOURCE, "profile", kinds,
                           (str(FOLDER / "libvkrt_core.a.p" / "vma.cpp.o"), "-ldl"))
     leaks = Path(__file__).parents[1] / "capi" / "leaks.txt"
     for options in ({}, STREAMED):

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from program_samples import program_of, samples, with_checksum
+from program_samples import is_refused, program_of, samples, with_checksum
 
 from vkrt.errors import FormatError
 from vkrt.executable import flat, rows
 from vkrt.executable.program import ConstantMethod, Module
-from vkrt.work.records import ReadArgument
+from vkrt.work.host_arguments import ReadArgument
 from vkrt.work.tensor import ITEMSIZE, Constant, Tensor
 
 VALUES = (None, True, False, 1, 1.0, "one", "", "ä\udc80\U0001F600", (), (1, (None, "x", -0.0)),
@@ -129,19 +129,14 @@ def test_every_word_counts():
     refused = 0
     for place in range(flat.HEADER_BYTES, len(data) - 7, 8):
         for change in (0, 1, -1, 1 << 40, chance.getrandbits(62)):
-            bad = with_checksum(data[:place] + struct.pack("<q", change) + data[place + 8:])
-            try:
-                found = flat.File(bad, 1, 0).read()
-            except FormatError:
-                refused += 1
-            else:
-                assert rows.to_bytes(found) == bad
+            refused += is_refused(
+                with_checksum(data[:place] + struct.pack("<q", change) + data[place + 8:]))
     assert refused > 500
 
 
 def test_errors_name_the_word():
     sample = samples()[0]
-    bad = replace(sample, weights=replace(sample.weights, upload_bytes=-1))
+    bad = sample._replace(weights=sample.weights._replace(upload_bytes=-1))
     with pytest.raises(FormatError, match=r"^CompiledMethod 0, largest\.executable\.weights\."
                                           r"upload_bytes: -1, expected bytes$"):
         flat.File(rows.to_bytes(program_of(bad)), 1, 0).read()
@@ -156,14 +151,14 @@ def test_errors_name_the_word():
 def test_modules_that_cannot_be(change, words):
     sample = samples()[0]
     modules: tuple[Module, ...] = program_of(sample).modules
-    bad = [replace(module, **change) for module in modules]
+    bad = [module._replace(**change) for module in modules]
     with pytest.raises(FormatError, match=words):
         flat.File(rows.to_bytes(program_of(sample, bad)), 1, 0).read()
 
 
 def test_weights_of_a_compiled_program_lie_before_its_records():
     sample = next(sample for sample in samples() if sample.weights.written)
-    modules = [replace(m, offset=32, nbytes=4) for m in program_of(sample).modules]
+    modules = [m._replace(offset=32, nbytes=4) for m in program_of(sample).modules]
     data = rows.to_bytes(program_of(sample, modules))
     end = max(read.offset + read.nbytes for read in sample.weights.written)
     flat.File(data, 1, end).read()

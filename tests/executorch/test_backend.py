@@ -11,9 +11,9 @@ import vkrt
 import vkrt.executorch
 from vkrt import pte
 from vkrt.compiler.description import Description
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.executorch import runtime
-from vkrt.ops.ranges import find_dynamic
 from vkrt.plan.options import LoadOptions
 from vkrt.vk import live_objects
 from vkrt.vk.memory import fail_allocation_after

@@ -35,12 +35,12 @@ def test_choices_are_those_of_all_ways(seed):
     count = range(len(inner))
     ways = [way for way in itertools.product(count, repeat=len(outer))
             if gathered(way) == list(count) and all(fit(i, o) for o, i in enumerate(way))]
-    assert choices(len(inner), len(outer), fit, range) == [
+    assert choices(len(inner), len(outer), fit, lambda used, _: range(used)) == [
         {way[o] for way in ways} for o in range(len(outer))]
     ways = [tuple(places.index(o) if o in places else None for o in range(len(outer)))
             for places in itertools.combinations(range(len(outer)), len(inner))
             if all(fit(i, o) for i, o in enumerate(places))]
-    assert choices(len(inner), len(outer), fit, lambda _: (None,)) == [
+    assert choices(len(inner), len(outer), fit, lambda *_: (None,)) == [
         {way[o] for way in ways} for o in range(len(outer))]
 
 
@@ -54,6 +54,8 @@ def test_choices_are_those_of_all_ways(seed):
     ([t(6), t(6, dtype="bool")], [t(6), t(6, dtype="bool"), t(6)], [0, 1, 0]),
     # 64 bits are 32 in the delegate.
     ([t(6, dtype="int32"), t(6)], [t(6, dtype="int64"), t(6), t(6, dtype="int64")], [0, 1, 0]),
+    # An input that the delegate hands on, which is as the program has it.
+    ([t(6), t(6, dtype="int64", device="int32")], [t(6), t(6), t(6, dtype="int64")], [0, 0, 1]),
     # Of one element, whatever the rank.
     ([t(), t(3)], [t(1), t(), t(3)], [0, 0, 1]),
     # Symbolic integers.
@@ -80,3 +82,18 @@ def test_inputs():
     assert match_inputs([t(1), t(2)], [t(1), t(3), t(2)], "here") == [0, 2]
     with pytest.raises(UnsupportedError, match=r"it reads 1 of the 2 .*0 float32\[2\]"):
         match_inputs([t(2)], [t(2), t(2)], "here")
+
+
+def test_what_is_overwritten_ends_a_doubt():
+    inner, outer = [t(3), t(2), t(2)], [t(3), t(2), t(2), t(2)]
+    assert match_inputs(inner, outer, "here", lambda place, read: (place, read) == (2, 2)) \
+        == [0, 1, 3]
+    assert match_inputs(inner, outer, "here", lambda place, _read: place == 1) == [0, 2, 3]
+    for may_lack in (lambda place, _read: place in (1, 3),
+                     lambda place, read: (place, read) == (2, 1)):
+        with pytest.raises(UnsupportedError, match="1 float32.*2 float32.*3 float32"):
+            match_inputs(inner, outer, "here", may_lack)
+    # Sizes say more: what is left out needs no reason, and is no other value for a reason.
+    assert match_inputs([t(3), t(2)], [t(3), t(4), t(2)], "here") == [0, 2]
+    assert match_inputs([t(3), t(2)], [t(3), t(4), t(2)], "here",
+                        lambda place, _read: place == 2) == [0, 2]

@@ -31,6 +31,11 @@ BY_HAND = [
     ("aten::cumsum.out", [X, 1, None], [f([3, 4, 6], [1, 4, 7])]),
     ("aten::cumsum.out", [np.array(4, I32), 0, None], [np.array(4, I32)]),
     ("aten::cumprod.out", [X, 0, None], [f([3, 1, 2], [3, 3, 6])]),
+    # Two tokens: the matrix is 2 x 1; the second fades it to half and corrects half of what is off.
+    ("llama::gated_delta_rule.out",
+     [f([[[1, 0], [1, 1]]]), f([[[1, 0], [1, 1]]]), f([[[4], [8]]]), f([[1, 0.5]]),
+      f([[1, 0.5]]), f([[[0], [2]]])],
+     [f([[[4], [8]]]), f([[[4.5], [3.5]]])]),
     ("aten::sort.values", [X, -1, False], [f([1, 2, 3], [1, 3, 3]), i([1, 2, 0], [0, 1, 2])]),
     ("aten::sort.values", [X, 1, True], [f([3, 2, 1], [3, 3, 1]), i([0, 2, 1], [1, 2, 0])]),
     ("aten::sort.values", [f(2, NAN, 1), 0, True], [f(NAN, 2, 1), i(1, 0, 2)]),
@@ -64,6 +69,22 @@ BY_HAND += [
     ("aten::dist.out", [X, f(3, 2, 4), 1.0], [f(7).reshape(())]),
     ("aten::masked_scatter.out", [X, X > 2, f(7, 8, 9, 10)], [f([7, 1, 2], [1, 8, 9])]),
     ("aten::native_dropout.out", [X, 0.5, False], [X, X > 0]),
+    ("aten::nonzero_static.out", [X > 2, 4], [i([0, 0], [1, 1], [1, 2], [-1, -1])]),
+    ("aten::nonzero_static.out", [X - 3, 2, 9], [i([0, 1], [0, 2])]),
+    ("aten::nonzero_static.out", [i(0, 0), 2, 7], [i([7], [7])]),
+    ("aten::nonzero_static.out", [np.array(5, I32), 2], [np.empty((2, 0), I32)]),
+    # 1, i, -1, -i: one turn in four steps
+    ("aten::_fft_c2c.out", [f([1, 0], [0, 1], [-1, 0], [0, -1]), [0], 0, True],
+     [f([0, 0], [4, 0], [0, 0], [0, 0])]),
+    ("aten::_fft_c2c.out", [f([0, 0], [4, 0], [0, 0], [0, 0]), [0], 2, False],
+     [f([1, 0], [0, 1], [-1, 0], [0, -1])]),
+    ("aten::_fft_r2c.out", [f([1, 0, -1, 0], [2, 2, 2, 2]), [1], 1, True],
+     [f([[0, 0], [1, 0], [0, 0]], [[4, 0], [0, 0], [0, 0]])]),
+    ("aten::_fft_r2c.out", [f(0, 1, 0, -1), [0], 0, False],
+     [f([0, 0], [0, -2], [0, 0], [0, 2])]),
+    ("aten::_fft_c2r.out", [f([0, 0], [0, -2], [0, 0]), [0], 2, 4], [f(0, 1, 0, -1)]),
+    ("aten::_fft_c2r.out", [f([3, 0], [0, 0]), [0], 0, 3], [f(3, 3, 3)]),
+    ("aten::repeat_interleave.Tensor_out", [i(2, 0, 1, 3), 6], [i(0, 0, 2, 3, 3, 3)]),
 ]
 # Equal elements, zeros of either sign, NaN
 LINES = f([2, NAN, 1, 2, NAN], [0, 3, -0.0, 1, 1], [5, 4, 3, 2, 1])
@@ -148,6 +169,8 @@ RANDOM = [
     ("aten::randint.low_out", [-2, 3, [1000]], "int32", -2, 2, 0, math.sqrt(2)),
     ("aten::randint.out", [5, [1000]], "int32", 0, 4, 2, math.sqrt(2)),
     ("aten::randperm.out", [1000], "int32", 0, 999, 499.5, 1000 * DEVIATION),
+    ("aten::bernoulli.out", [np.full(1000, 0.25, np.float32)], "float32", 0, 1, 0.25,
+     math.sqrt(3) / 4),
 ]
 
 
@@ -166,7 +189,7 @@ def test_random_numbers(name, args, dtype, least, most, mean, deviation):
         assert 0.9 < out.std(dtype=float) / deviation < 1.1
         results.append(out)
     np.testing.assert_array_equal(results[0], results[1])
-    assert (results[1] != results[2]).mean() > 0.5
+    assert (results[1] != results[2]).mean() > 0.3
     if name == "aten::randperm.out":
         assert sorted(results[0]) == list(range(1000))
 
@@ -233,6 +256,14 @@ def test_dropout_in_training_is_refused():
 def test_a_mask_of_more_than_the_source_is_an_error():
     with pytest.raises(InputError, match="aten::masked_scatter.out: 3 elements"):
         run_kernel("aten::masked_scatter.out", (X, X > 2, f(1, 2)), (X.copy(),))
+
+
+def test_repeats_that_are_not_as_many_as_the_file_says_are_an_error():
+    for repeats, words in ((i(2, 1), "3 in all, and an output_size of 4"), (i(5, -1), "-1")):
+        with pytest.raises(InputError, match=f"repeat_interleave.Tensor_out: repeats of {words}"):
+            run_kernel("aten::repeat_interleave.Tensor_out", (repeats, 4), (i(0, 0, 0, 0),))
+    with pytest.raises(UnsupportedError, match=r"output_size.*depends on the data"):
+        check(node_of("aten::repeat_interleave.Tensor_out", [i(2, 1), None], [i(0, 0, 0)]))
 
 
 def test_an_index_outside_is_an_error():

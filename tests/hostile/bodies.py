@@ -20,7 +20,7 @@ from support import MODELS, inputs_of
 import vkrt
 from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import method
-from vkrt.vk.pretence import pretend
+from vkrt.vk.device_override import override_device
 
 # VkDriverIds that no driver has
 UNKNOWN = itertools.count(987654)
@@ -108,7 +108,7 @@ def profile(program: Any, _: ExitStack) -> Any:
 def try_imports(_: Any, stack: ExitStack) -> Any:
     """Loads a program when it is not known yet whether imports of files work: of each driver that
     there is not, a process tries it once."""
-    with pretend(driver_id=next(UNKNOWN)):
+    with override_device(driver_id=next(UNKNOWN)):
         return load("toy", pipeline_cache="off")(None, stack)
 
 

@@ -9,7 +9,7 @@ from memory_samples import DTYPES, NAMES, random_bytes, reference, weight
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.memory.packing import Packing
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, row_major
 
@@ -67,9 +67,9 @@ def test_random_walks(seed):
     high = int(np.maximum((sizes - 1) * strides, 0).sum())
     itemsize = int(random.choice(list(DTYPES)))
     base = -low + int(random.integers(0, 3))
-    walk = copying.Walk(tuple(sizes.tolist()), tuple(strides.tolist()), base)
+    walk = strided_copy.Walk(tuple(sizes.tolist()), tuple(strides.tolist()), base)
     target = Operand(NOWHERE, walk.sizes, NAMES[itemsize], row_major(rank))
-    params = copying.params(target, None, walk)
+    params = strided_copy.params(target, None, walk)
     data = random_bytes((base + high + 1) * itemsize)
     assert Packing(params, itemsize).source_bytes == len(data)
     assert pack_bytes(params, itemsize, data) == reference(params, itemsize, data)
@@ -79,7 +79,7 @@ def test_random_walks(seed):
 
 def test_nothing_to_pack():
     target = Operand(NOWHERE, (0, 3), "float32", (0, 1))
-    params = copying.params(target, None, copying.Walk((0, 3), (3, 1)))
+    params = strided_copy.params(target, None, strided_copy.Walk((0, 3), (3, 1)))
     assert pack_bytes(params, 4, b"") == b""
 
 

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dealing import DEPTH, RUN
 from harness import Variant, check_each, in_images, merged
+from selection import cover, kernels_on
 from support import execute, same_bits
 
 from vkrt.device.policy import Policy, overridden, target_of
 
 
 def check_both_ways(members: Sequence[Variant], half: bool, policies: Sequence[Policy],
-                    storage: str, device: Any) -> None:
+                    storage: str, device: Any, by_kernel: bool = False) -> None:
     """Runs samples, in halves or not, together with each policy: right, and the same bits.
 
     Of "texture3d" those that fit the device's images.
+
+    Args:
+        by_kernel: policies differ in the names of kernels. Where not everything runs, SwiftShader
+            has all samples then, and lavapipe, which takes long to compile a kernel, those that
+            together have every operator and every policy's kernels.
     """
     if storage == "texture3d":
         members = in_images(members, half, device.info, target_of(device.info, storage))
+    if by_kernel and DEPTH != "full" and RUN != "swiftshader":
+        members = _with_every_kernel(members, policies, storage, device)
     cases = [variant.case() for variant in members]
     graph, data, inputs = merged(cases)
     results = []
@@ -28,3 +37,18 @@ def check_both_ways(members: Sequence[Variant], half: bool, policies: Sequence[P
     for other in results[1:]:
         same_bits(results[0], other)
     check_each(members, cases, results[0])
+
+
+def _with_every_kernel(members: Sequence[Variant], policies: Sequence[Policy], storage: str,
+                       device: Any) -> list[Variant]:
+    """Samples that together have every operator, and every kernel with each policy."""
+    targets = []
+    for policy in policies:
+        with overridden(policy):
+            targets.append(target_of(device.info, storage))
+    def found(variant: Variant) -> set[Any]:
+        graph = variant.case().graph
+        return {variant.sample.op, *((number, kernel) for number, target in enumerate(targets)
+                                     for kernel in kernels_on(graph, target))}
+
+    return cover((variant, found(variant)) for variant in members)

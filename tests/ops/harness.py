@@ -13,7 +13,7 @@ import numpy as np
 
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Late
+from vkrt.graph.symbols import RuntimeScalar
 from vkrt.lowering.lowering import lower
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
@@ -176,14 +176,14 @@ class _CaseBuilder:
             return value
         return self._constant(value) if constant else self._input(value)
 
-    def _late(self, value: RunTime) -> Late:
+    def _late(self, value: RunTime) -> RuntimeScalar:
         if self.late is None:
             held = value - value.base
             # The number is neither the first of the input nor the only one.
             tensor = self._input(np.array([7, 8, 9, 10, 11, held, 12], np.int32))
             self.late = tensor, Read(len(self.inputs) - 1, 5), held
         tensor, read, held = self.late
-        return Late(value - held, tensor, read)
+        return RuntimeScalar(value - held, tensor, read)
 
     def _constant(self, array: np.ndarray) -> Tensor:
         self.data += bytes(-len(self.data) % 16)
@@ -362,9 +362,9 @@ def grouped() -> dict[tuple[str, bool, str], list[Variant]]:
 
 def _moved(value: Any, inputs: int) -> Any:
     """An argument in a program that has so many inputs before those of the argument's."""
-    if not isinstance(value, Late):
+    if not isinstance(value, RuntimeScalar):
         return value
-    return Late(value, value.tensor, replace(value.read, input=value.read.input + inputs))
+    return RuntimeScalar(value, value.tensor, replace(value.read, input=value.read.input + inputs))
 
 
 def merged(cases: Sequence[Case]) -> tuple[Graph, bytes, list[np.ndarray]]:

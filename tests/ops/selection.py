@@ -1,7 +1,7 @@
-"""Samples that together run every kernel: which of them few tests have to run.
+"""Samples that together run every kernel, and those that a choice of kernels makes a difference to.
 
 What a sample runs is asked of its lowering, so a sample or a kernel that changes is dealt anew.
-The answer is kept in `.cache/tests`, under a name that follows from everything it depends on.
+The answers are kept in `.cache/tests`, under names that follow from everything they depend on.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 from dealing import STORAGES, number_of
 from harness import Variant, variants
 
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.shader import catalog
 from vkrt.shader.catalog import Shader
@@ -24,14 +27,14 @@ from vkrt.work.target import Target
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "tests"
 
+Item = TypeVar("Item")
 # A sample, as its name says, in a storage
 Place = tuple[str, str]
 
 
-def kernels_of(variant: Variant, storage: str) -> set[str]:
-    """Names of the kernels that a sample runs, on a device with large limits."""
-    work = lower(variant.case().graph, Target(storage=storage, max_texels=1 << 26,
-                                              max_image_extent=16384, scratch="any"))
+def kernels_on(graph: Graph, target: Target) -> set[str]:
+    """Names of the kernels that a graph runs, and of those that pack its weights."""
+    work = lower(graph, target)
     return {step.shader for step in work.steps if isinstance(step, Dispatch)} | {
         prepack.shader for prepack in work.prepacks}
 
@@ -49,24 +52,41 @@ def chosen(what: str) -> set[Place]:
         what: "kernels": every kernel once, and every sample's operator. "interfaces": every set of
             bindings that a kernel has, once.
     """
-    return {(name, storage) for name, storage in _kept()[what]}
+    return {(name, storage) for name, storage in _kept("samples", _find)[what]}
 
 
-def _kept() -> dict[str, list[Place]]:
-    file = CACHE / f"samples-{_stamp()}.json"
+def differing(name: str, differs: Callable[[Graph], bool],
+              among: Callable[[Variant], bool]) -> list[Variant]:
+    """The variants whose graphs lead to other kernels by a choice.
+
+    Args:
+        name: of the choice; no two choices have one.
+        differs: says so of the graph of a variant.
+        among: of which variants that is asked.
+    """
+    every = list(variants())
+    return [every[number] for number in _kept(name, lambda: [
+        number for number, variant in enumerate(every)
+        if among(variant) and differs(variant.case().graph)])]
+
+
+def _kept(name: str, find: Callable[[], Any]) -> Any:
+    """What `find` gives, as JSON; from the file, where it was asked for before."""
+    file = CACHE / f"{name}-{_stamp()}.json"
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         made = file.with_suffix(f".{os.getpid()}")
-        made.write_text(json.dumps(_find()))
+        made.write_text(json.dumps(find()))
         made.rename(file)
     return json.loads(file.read_text())
 
 
+@cache
 def _stamp() -> str:
-    """What the answer depends on: the samples, the operators, the kernels."""
+    """What the answers depend on: the samples, the operators, the kernels."""
     digest = hashlib.sha256(repr(sorted(catalog())).encode())
     folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / room for room in (
-        "device", "graph", "lowering", "ops", "passes", "work"))]
+        "device", "graph", "lowering", "ops", "passes", "plan", "work"))]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -76,20 +96,25 @@ def _find() -> dict[str, list[Place]]:
     runs: dict[Place, tuple[str, set[str]]] = {}
     for variant in variants():
         first = number_of(variant) % 3
+        graph = variant.case().graph
         for storage in STORAGES[first:] + STORAGES[:first]:
-            runs[str(variant), storage] = variant.sample.op, kernels_of(variant, storage)
-    return {"kernels": _cover(runs, lambda op, kernels: {op, *kernels}),
-            "interfaces": _cover(runs, lambda _, kernels: set(map(interface_of, kernels)))}
+            runs[str(variant), storage] = variant.sample.op, kernels_on(graph, Target(
+                storage=storage, max_texels=1 << 26, max_image_extent=16384, scratch="any"))
+    return {"kernels": cover((place, {op, *kernels}) for place, (op, kernels) in runs.items()),
+            "interfaces": cover((place, set(map(interface_of, kernels)))
+                                for place, (_, kernels) in runs.items())}
 
 
-def _cover(runs: dict[Place, tuple[str, set[str]]],
-           facts: Callable[[str, Iterable[str]], set[str]]) -> list[Place]:
-    """Places, in the order of their samples, until every fact is there."""
-    seen: set[str] = set()
+def cover(items: Iterable[tuple[Item, set[Any]]], seen: set[Any] | None = None) -> list[Item]:
+    """Of items, each with facts, those that have a fact that no item before has.
+
+    Args:
+        seen: facts of items before the first; it gets those that are found.
+    """
+    seen = set() if seen is None else seen
     found = []
-    for place, (op, kernels) in runs.items():
-        new = facts(op, kernels) - seen
-        if new:
-            seen |= new
-            found.append(place)
+    for item, facts in items:
+        if facts - seen:
+            seen |= facts
+            found.append(item)
     return found

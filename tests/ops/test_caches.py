@@ -210,7 +210,7 @@ def written(rows: np.ndarray, device, storage: str, places: list | None = None) 
 
 
 def need_precise(kept: np.ndarray, rows: np.ndarray) -> None:
-    """Whether what is kept is as shaders/common/cache.glsl says."""
+    """Whether what is kept is as shaders/attention/cache.glsl says."""
     found, scale = floats_of(kept)
     rows = rows.astype(np.float64)
     span = np.maximum(rows.max(-1), 0) - np.minimum(rows.min(-1), 0)

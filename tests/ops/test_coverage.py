@@ -95,8 +95,15 @@ def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
             few = replace(SHARING, lanes=1)
             work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
             result.append((f"{sample}-{storage}-few-lanes", work))
+        # With Winograd's method in workgroups, too, for few lanes and for many
+        if any(getattr(step, "shader", "").startswith("winograd_")
+               for _, work in result for step in work.steps):
+            for lanes in (1, 1 << 20):
+                room = replace(target, scratch="spare", max_invocations=256,
+                               tuning=replace(SHARING, lanes=lanes))
+                result.append((f"{sample}-{storage}-{lanes}-lanes", lower(graph, room)))
         # With the smaller kernels that some have for few registers
-        if any(getattr(step, "shader", "").startswith(("linear_q4", "conv2d_depthwise"))
+        if any(getattr(step, "shader", "").startswith(("linear_q4", "conv2d"))
                for step in result[-1][1].steps):
             for registers in (128, 32):
                 fewer = Tuning(lanes=1, registers=registers)
@@ -168,7 +175,7 @@ def test_operators_are_declared_where_the_list_of_families_says():
 def test_every_shader_is_used():
     used = {step.shader.split(".")[0] for _, step in dispatches()}
     used |= {prepack.shader.split(".")[0] for _, work in work_lists() for prepack in work.prepacks}
-    there = {path.stem for path in SHADERS.glob("*.comp")}
+    there = {path.stem for path in SHADERS.rglob("*.comp")}
     assert not there - used, f"shaders that no sample runs: {sorted(there - used)}"
 
 
@@ -307,7 +314,7 @@ def test_a_read_of_four_elements_nobody_wrote_would_show():
     work = lower(graph, Target())
     assert not read_before_written(work)
     step = next(s for s in work.steps if isinstance(s, Dispatch) and s.shader.startswith("unary"))
-    reads = tuple(replace(operand, storage=replace(operand.storage, id=len(work.storages)))
+    reads = tuple(replace(operand, storage=operand.storage._replace(id=len(work.storages)))
                   for operand in step.reads)
     steps = [replace(step, reads=reads) if other is step else other for other in work.steps]
     work = replace(work, steps=tuple(steps))
@@ -315,7 +322,7 @@ def test_a_read_of_four_elements_nobody_wrote_would_show():
 
 
 def test_header_lines_name_every_dtype_once():
-    for path in SHADERS.glob("*.comp"):
+    for path in SHADERS.rglob("*.comp"):
         dtypes = re.search(r"^//! dtypes: (.*)$", path.read_text(), re.MULTILINE)
         if dtypes:
             names = dtypes.group(1).split()

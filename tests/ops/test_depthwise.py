@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 from both_ways import check_both_ways
-from harness import Variant, variants
+from harness import Variant
+from selection import differing
 from support import STORAGES
 
 from vkrt.device.policy import policy_of
@@ -29,9 +30,9 @@ def dispatches(graph, target: Target) -> list[tuple]:
 def samples(half: bool) -> list[Variant]:
     """The samples that the choice makes a difference to."""
     row, tall = (Target(max_texels=1 << 26, tuning=tuning) for tuning in (ROW, TALL))
-    return [variant for variant in variants()
-            if variant.half == half and variant.layout == "plain"
-            and dispatches(variant.case().graph, row) != dispatches(variant.case().graph, tall)]
+    return differing(f"depthwise-{half}",
+                     lambda graph: dispatches(graph, row) != dispatches(graph, tall),
+                     lambda variant: variant.half == half and variant.layout == "plain")
 
 
 def test_which_samples():

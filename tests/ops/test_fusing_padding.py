@@ -11,7 +11,7 @@ from small_graphs import fused_and_apart, graph_of, kernels, rewritten, value
 from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.convolving import convolved
+from vkrt.ops.convolution_kernels import convolved
 from vkrt.ops.padding import constant_pad_sizes
 from vkrt.work.tensor import Constant, Tensor
 

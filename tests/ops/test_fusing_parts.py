@@ -28,7 +28,7 @@ from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering import lowering
 from vkrt.lowering.lowering import lower
-from vkrt.ops.matmul_apart import rows_in
+from vkrt.ops.matmul_strided import rows_in
 from vkrt.ops.strided import Strided, turned
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major

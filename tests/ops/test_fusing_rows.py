@@ -32,7 +32,7 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 CHOICE = "torchao.choose_qparams_affine.default"
-NAMES = ("linear_q4_gemv", "linear_q4_gemv_beside", "linear_q4_any", "linear_q4_4x8",
+NAMES = ("linear_q4_gemv", "linear_q4_gemv_horizontal", "linear_q4_any", "linear_q4_4x8",
          "rms_norm", "binary", "unary")
 
 
@@ -54,10 +54,10 @@ def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("kind", "count", "dtype", "bias", "names"), [
-    ("groups", 2, "float32", True, ["linear_q4_gemv_beside"]),
-    ("groups", 3, "float16", False, ["linear_q4_gemv_beside"]),
-    ("groups", 4, "float32", False, ["linear_q4_gemv_beside", "linear_q4_gemv"]),
-    ("channels", 5, "float32", False, ["linear_q4_gemv_beside", "linear_q4_gemv_beside"])])
+    ("groups", 2, "float32", True, ["linear_q4_gemv_horizontal"]),
+    ("groups", 3, "float16", False, ["linear_q4_gemv_horizontal"]),
+    ("groups", 4, "float32", False, ["linear_q4_gemv_horizontal", "linear_q4_gemv"]),
+    ("channels", 5, "float32", False, ["linear_q4_gemv_horizontal", "linear_q4_gemv_horizontal"])])
 def test_layers_of_one_row_are_one_dispatch(kind, count, dtype, bias, names, storage, device):
     """Each is the same sum in the same order."""
     graph, constants = several(kind, count, dtype, bias)
@@ -85,7 +85,8 @@ def test_layers_too_large_to_be_seen_as_texels_stay():
     graph, _ = several("groups", 2)
     texels = COLUMNS * DEPTH // 32
     for storage in ("texel", "buffer"):
-        assert "linear_q4_gemv_beside" in kernels(graph, NAMES, storage=storage, max_texels=texels)
+        names = kernels(graph, NAMES, storage=storage, max_texels=texels)
+        assert "linear_q4_gemv_horizontal" in names
         names = kernels(graph, NAMES, storage=storage, max_texels=texels - 1)
         assert names.count("linear_q4_gemv") == 2
 
@@ -111,7 +112,7 @@ def test_what_is_done_with_another_layer_is_checked_too():
 def test_a_gated_layer_is_one_dispatch(swapped, views, dtype, bias, kind, storage, device):
     nodes, last, constants = gated(swapped, views, dtype, bias=bias, kind=kind)
     graph = gated_graph(nodes, last, constants)
-    assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_beside", "binary"]
+    assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_horizontal", "binary"]
     compare(graph, constants, storage, device, dtype, 0.0 if dtype == "float32" else 2e-3)
 
 
@@ -121,7 +122,7 @@ def test_a_gate_that_something_else_reads_stays():
         graph = gated_graph(*made, made[0][place].outs[0])
         # The two may still be beside each other: params[14] of q4_row.glsl is whether one gates.
         assert not any(step.params[14] for step in lower(graph, Target()).steps
-                       if step.shader.startswith("linear_q4_gemv_beside"))
+                       if step.shader.startswith("linear_q4_gemv_horizontal"))
 
 
 def test_gated_layers_of_several_rows_stay():
@@ -143,7 +144,8 @@ def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
 def test_layers_do_the_norm_of_their_row(dtype, kind, tolerance, storage, device):
     nodes, constants = normed(dtype=dtype, kind=kind)
     graph = normed_graph(nodes)
-    assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_beside", "linear_q4_gemv"]
+    assert kernels(graph, NAMES) == [
+        "unary", "unary", "linear_q4_gemv_horizontal", "linear_q4_gemv"]
     # Small numbers, of which epsilon is a part.
     compare(graph, constants, storage, device, dtype, tolerance, 0.01)
 
@@ -272,7 +274,7 @@ def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
              Node("aten.mul.Tensor", (first, gate), (mul,)),
              Node("aten.mul.Tensor", (mul, second), (out,))]
     names = (*NAMES, "choose_qparams", "quantize_rows", "quantize_row")
-    assert kernels(graph_of(x, nodes, out), names) == ["quantize_row", "linear_q4_gemv_beside"]
+    assert kernels(graph_of(x, nodes, out), names) == ["quantize_row", "linear_q4_gemv_horizontal"]
 
 
 def test_repeated_nodes_have_the_same_operator_arguments_and_results():

@@ -14,7 +14,7 @@ from samples.quantized_networks import SAMPLES
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.ops.ending_q8 import LONGEST
+from vkrt.ops.epilogue_q8 import LONGEST
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 

@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
+from vkrt.dynamic.extremes import MAX_POINTS, largest_and_near, live_bytes
+from vkrt.dynamic.ranges import find_dynamic
+from vkrt.dynamic.resolve import resolve
 from vkrt.errors import FormatError, InputError
 from vkrt.graph.graph import Graph, node_of
 from vkrt.graph.symbols import Symbol, size_of
 from vkrt.lowering.lowering import lower
-from vkrt.ops.extremes import MAX_POINTS, largest_and_near, live_bytes
-from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.resolving import resolve
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.plan import default_requirements
 from vkrt.work.limits import Read
@@ -240,11 +240,11 @@ def test_the_most_of_all_sizes_is_found(high, wide, most):
 
 def test_ranges_too_large_to_try_all(monkeypatch):
     """Few sizes are resolved, and the corner that needs most is among them."""
-    import vkrt.ops.extremes
+    import vkrt.dynamic.extremes
 
     graph = products(900, 1100, 2400)
     tried = []
-    monkeypatch.setattr(vkrt.ops.extremes, "resolve",
+    monkeypatch.setattr(vkrt.dynamic.extremes, "resolve",
                         lambda *args: tried.append(args[1]) or resolve(*args))
     found = max(largest_and_near(graph), key=live_bytes)
     assert len(tried) < 2 * MAX_POINTS

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from both_ways import check_both_ways
 from fused_graphs import gated, gated_graph, normed, normed_graph, several
-from harness import Variant, make_case, variants
+from harness import Variant, make_case
 from samples.linear_q4 import SAMPLES
 from samples.quantized_networks import SAMPLES as QUANTIZED
+from selection import differing
 from small_graphs import kernels
 from support import STORAGES
 
 from vkrt.device.policy import policy_of
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops import tiles
 from vkrt.ops.linear_q4 import REGISTERS
@@ -40,16 +42,18 @@ def dispatches(graph, tuning: Tuning) -> list[tuple]:
 @cache
 def samples(half: bool) -> list[Variant]:
     """The samples that it makes a difference to."""
-    return [variant for variant in variants()
-            if variant.half == half and variant.layout == "plain"
-            and any(dispatches(variant.case().graph, MANY)
-                    != dispatches(variant.case().graph, other) for other in (FEW, FLOATS))]
+    def differs(graph: Graph) -> bool:
+        many = dispatches(graph, MANY)
+        return any(dispatches(graph, other) != many for other in (FEW, FLOATS))
+
+    return differing(f"registers-{half}", differs,
+                     lambda variant: variant.half == half and variant.layout == "plain")
 
 
 def test_which_samples():
     """4-bit weights of one row and of many, depthwise convolutions, products, those of words."""
-    found = {tuning: {shader for variant in samples(False)
-                      for shader, _ in dispatches(variant.case().graph, tuning)}
+    made = [variant.case().graph for variant in samples(False)]
+    found = {tuning: {shader for graph in made for shader, _ in dispatches(graph, tuning)}
              for tuning in (MANY, SOME, FEW)}
     assert {"linear_q4_4x8.texel.f32", "linear_q4_8x8.texel.f32",
             "conv2d_depthwise_8.texel.f32"} <= found[MANY]
@@ -74,7 +78,7 @@ def test_samples(half, storage, device):
     own = replace(policy_of(device.info), features=(), winograd=False)
     check_both_ways(samples(half), half, [replace(own, tuning=tuning)
                                           for tuning in (MANY, SOME, FEW, FLOATS)],
-                    storage, device)
+                    storage, device, by_kernel=True)
 
 
 @pytest.mark.parametrize(("registers", "tile"), [
@@ -111,4 +115,4 @@ def test_layers_of_one_row_are_apart(graph):
     rows = [(shader, params[BY_WORDS]) for shader, params in steps if "linear_q4" in shader]
     assert len(rows) >= 2 and set(rows) == {("linear_q4_gemv.texel.f32", True)}
     assert not any(shader.startswith("rms_norm") for shader, _ in steps)
-    assert {"linear_q4_gemv_beside"} == set(kernels(graph, ("linear_q4_gemv_beside",)))
+    assert {"linear_q4_gemv_horizontal"} == set(kernels(graph, ("linear_q4_gemv_horizontal",)))

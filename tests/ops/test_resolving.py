@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from support import graph_of_file
 
+from vkrt.dynamic.extremes import largest_and_near
+from vkrt.dynamic.ranges import find_dynamic
+from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in
 from vkrt.lowering.lowering import lower
-from vkrt.ops.extremes import largest_and_near
-from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import operators
-from vkrt.ops.resolving import resolve
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor

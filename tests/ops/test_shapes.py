@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from vkrt import pte
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import DtypeRule
-from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import infer, kernels, mutated, operator, operators
 from vkrt.ops.schema import Schema
 from vkrt.work.tensor import Tensor

@@ -11,12 +11,15 @@ from functools import cache
 from typing import Any
 
 import pytest
+from dealing import DEPTH, RUN
 from gaps import run_over_patterns
-from harness import Variant, check_each, in_images, merged, variants
-from support import DEPTH, STORAGES, open_method
+from harness import Variant, check_each, in_images, merged
+from selection import cover, differing, kernels_on
+from support import STORAGES, open_method
 
 from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
 
@@ -28,12 +31,11 @@ def sharing(policy, features=()):
     return replace(policy, features=tuple(features), tuning=DEFAULT.tuning, winograd=False)
 
 
-def differs(variant: Variant) -> bool:
+def differs(graph: Graph) -> bool:
     """Whether an operator has other kernels where workgroups share and 8 bits become floats."""
     plain = Target(max_texels=1 << 26,
                    tuning=replace(DEFAULT.tuning, shares=False, float_products=False))
     ours = replace(plain, tuning=DEFAULT.tuning, features=frozenset(FEATURES))
-    graph = variant.case().graph
     return lower(graph, plain).steps != lower(graph, ours).steps
 
 
@@ -41,11 +43,10 @@ def differs(variant: Variant) -> bool:
 def groups() -> dict[tuple[str, bool], list[Variant]]:
     """The samples that differ, by operator and whether they are in fp16."""
     found: dict[tuple[str, bool], list[Variant]] = {}
-    for variant in variants():
-        if variant.layout == "plain" or not variant.half:
-            found.setdefault((variant.sample.op, variant.half), []).append(variant)
-    return {key: mine for key, members in found.items()
-            if (mine := [variant for variant in members if differs(variant)])}
+    for variant in differing("sharing", differs,
+                             lambda variant: variant.layout == "plain" or not variant.half):
+        found.setdefault((variant.sample.op, variant.half), []).append(variant)
+    return found
 
 
 def offered(device) -> list[tuple[str, ...]]:
@@ -81,14 +82,17 @@ def run(members, half, storage, device, features, ran) -> None:
     assert target.features == set(features)
     if storage == "texture3d":
         members = in_images(members, half, device.info, target)
-    cases = [variant.case() for variant in members]
-    graph, *_ = merged(cases)
-    kernels = tuple(step.shader for step in lower(graph, target).steps)
-    if kernels in ran or (DEPTH != "full" and ran.issuperset(kernels)):
-        return
-    ran.update((kernels, *kernels))
+    if DEPTH != "full" and RUN != "swiftshader":
+        # lavapipe takes long to compile a kernel.
+        members = cover(((variant, kernels_on(variant.case().graph, target))
+                         for variant in members), ran)
     cases = [variant.case() for variant in members]
     graph, data, inputs = merged(cases)
+    kernels = tuple(step.shader for step in lower(graph, target).steps)
+    if not members or kernels in ran or (RUN == "swiftshader" and DEPTH != "full"
+                                         and ran.issuperset(kernels)):
+        return
+    ran.update((kernels, *kernels))
     with open_method(graph, data, device, storage=storage) as method:
         results = run_over_patterns(method, inputs)
     check_each([f"{variant} with {features}" for variant in members], cases, results)

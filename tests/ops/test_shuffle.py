@@ -10,8 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 from both_ways import check_both_ways
-from harness import Variant, in_images, merged, variants
-from support import DEPTH, STORAGES, run_python
+from harness import Variant, in_images, merged
+from selection import differing
+from support import STORAGES, run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
@@ -49,10 +50,11 @@ def samples(half: bool) -> dict[str, list[Variant]]:
     """The samples that have such kernels, by operator."""
     target = Target(max_texels=1 << 26, tuning=WIDE, features=frozenset(["shuffle"]))
     found: dict[str, list[Variant]] = {}
-    for variant in variants():
-        if (variant.sample.op in OPS and variant.half == half and variant.layout == "plain"
-                and are_wide(kernels(variant.case().graph, target))):
-            found.setdefault(variant.sample.op, []).append(variant)
+    for variant in differing(
+            f"shuffle-{half}", lambda graph: are_wide(kernels(graph, target)),
+            lambda variant: (variant.sample.op in OPS and variant.half == half
+                             and variant.layout == "plain")):
+        found.setdefault(variant.sample.op, []).append(variant)
     return found
 
 
@@ -80,15 +82,13 @@ def test_samples(half, storage, device):
             if op in NOT_IMAGES:
                 continue
             members = in_images(members, half, device.info, target_of(device.info, storage))
-        if DEPTH != "full":
-            members = members[::3]
         graph, *_ = merged([variant.case() for variant in members])
         for policy in policies(device):
             with overridden(policy):
                 names = kernels(graph, target_of(device.info, storage))
                 assert are_wide(names) == (policy.tuning == WIDE and has_lanes(device))
         if has_lanes(device):  # else the same kernels twice, which test_ops.py runs
-            check_both_ways(members, half, policies(device), storage, device)
+            check_both_ways(members, half, policies(device), storage, device, by_kernel=True)
 
 
 def info(subgroup: int, driver: int = LAVAPIPE, **features: bool) -> DeviceInfo:

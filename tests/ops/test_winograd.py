@@ -14,6 +14,7 @@ from support import STORAGES, open_method
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
+from vkrt.ops import convolution as convolutions
 from vkrt.ops import winograd
 from vkrt.plan.plan import plan
 from vkrt.work.target import Target
@@ -66,12 +67,13 @@ def test_results(storage, strip, anyway, monkeypatch, device):
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
-def test_rows_of_a_tile(storage, anyway, device):
-    """With few registers an invocation brings a row of a tile or weight to or from the points."""
+def test_parts_of_a_tile(storage, anyway, device):
+    """With few registers an invocation brings a half of a tile to or from the points, or a row of
+    it or of a weight."""
     for row in LAYERS:
         case = layer_case(*row)
         results = []
-        for registers in (256, 64):
+        for registers in (256, 128, 64):
             policy = policy_of(device.info)
             with (overridden(replace(policy, tuning=replace(policy.tuning, registers=registers))),
                   open_method(case.graph, case.data, device, storage=storage,
@@ -80,8 +82,31 @@ def test_rows_of_a_tile(storage, anyway, device):
                 results.append([steps[f"winograd_{part}"].invocations
                                 for part in ("weight", "input", "output")])
                 check(method.execute(case.inputs), case)
-        whole, by_rows = results
+        whole, by_halves, by_rows = results
+        assert by_halves == [times * count for times, count in zip((1, 2, 2), whole)]
         assert by_rows == [times * count for times, count in zip((6, 6, 4), whole)]
+
+
+# Results as large as their sources: also of images that end and begin inside a strip
+SAME_SIZES = [
+    ((1, 16, 16, 16), 16, (1, 1), True, (-0.5, 1.5)),
+    ((3, 8, 9, 7), 7, (1, 1), False, None),
+]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("strip", [1, 2, 5, 100])
+def test_results_over_their_sources(storage, strip, monkeypatch, device):
+    """Rows that the next strip meets are read before they are written over."""
+    monkeypatch.setattr(convolutions, "_strips", lambda *_args: (0, strip))
+    for row in SAME_SIZES:
+        case = layer_case(*row)
+        with open_method(case.graph, case.data, device, storage=storage) as method:
+            steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
+            (read,), (written,) = steps["winograd_input"].reads, steps["winograd_output"].writes
+            assert read.storage is written.storage
+            check(method.execute(case.inputs), case)
 
 
 def chain(layers: int = 3, sizes=(1, 32, 48, 48)):
@@ -114,14 +139,35 @@ def test_spare_room_costs_no_memory():
 
 
 def test_no_room_no_scratch():
-    """A layer that decides the arena's size alone is done directly, unless any memory may be
-    used."""
-    case = layer_case((1, 32, 48, 48), 32, (1, 1), True, None)
+    """A layer that decides the arena's size alone, and whose result is larger than its source, is
+    done directly, unless any memory may be used."""
+    case = layer_case((1, 32, 48, 48), 40, (1, 1), True, None)
     spare = lower(case.graph, target("spare"))
     anything = lower(case.graph, target("any"))
     assert "winograd_weight" not in shaders_of(spare)
     assert "winograd_weight" in shaders_of(anything)
     assert plan(anything).activation_bytes > plan(spare).activation_bytes
+
+
+def test_the_source_is_room():
+    """Where nothing is unused but the source of a layer, that is enough for one whose result goes
+    over it; not where something else reads the source later."""
+    weight = Tensor((64, 64, 3, 3), "float32", constant=Constant(0, 64 * 64 * 9 * 4, "float32"))
+    x, *results = (Tensor((1, 64, 64, 64), "float32") for _ in range(5))
+    nodes = [Node("aten.convolution.default", (source, weight, None, [1, 1], [1, 1], [1, 1], False,
+                                               [0, 0], 1), (out,))
+             for source, out in zip((x, *results), results[:3])]
+    plain = Graph("plain", [x], [results[2]], nodes).finish()
+    again = Graph("again", [x], [results[3]], [
+        *nodes, Node("aten.add.Tensor", (results[2], results[0], 1), (results[3],))]).finish()
+    for graph, over in ((plain, {0, 1, 2}), (again, {0, 2})):
+        spare, without = (lower(graph, target(scratch)) for scratch in ("spare", "none"))
+        assert plan(spare).activation_bytes <= plan(without).activation_bytes
+        sources, ends = ({step.node: operands(step).pop().storage for step in spare.steps
+                          if step.shader.startswith(f"winograd_{part}")}
+                         for part, operands in (("input", lambda step: [*step.reads]),
+                                                ("output", lambda step: [*step.writes])))
+        assert {node for node in ends if ends[node] is sources[node]} == over
 
 
 @pytest.mark.parametrize("storage", STORAGES)

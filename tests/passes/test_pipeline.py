@@ -22,8 +22,9 @@ from vkrt.passes.pipeline import PASSES, run_passes
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.passes.text import text_of
 from vkrt.plan.options import LoadOptions
+from vkrt.work.option_values import PREFERENCES
 from vkrt.work.records import Dispatch
-from vkrt.work.target import PREFERENCES, Target
+from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 

@@ -66,9 +66,9 @@ def random_program(seed: int) -> Program:
 
 
 def starts(plan: StreamPlan) -> dict[int, int]:
-    """The section from whose start on each weight's place is its own, by its index; negative in
+    """The submission from whose start on each weight's place is its own, by its index; negative in
     the run before the one that waits for it."""
-    return {r.weight: r.after + 1 - r.ahead * len(plan.sections) for r in plan.reloads}
+    return {r.weight: r.after + 1 - r.ahead * len(plan.submissions) for r in plan.reloads}
 
 
 def check(sample: Program, plan: StreamPlan, reach: int) -> None:
@@ -77,37 +77,39 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
     Args:
         reach: layers ahead that a reload may start.
     """
-    catalog, count = sample.catalog, len(plan.sections)
+    catalog, count = sample.catalog, len(plan.submissions)
     assert sorted((*plan.resident, *plan.streamed)) == list(range(len(catalog)))
     assert plan.bytes_per_run == sum(catalog[w].nbytes for w in plan.streamed)
-    # The sections are all the steps, and a host call ends one.
-    steps = [step for section in plan.sections for step in range(section.first, section.end)]
+    # The submissions are all the steps, and a host call ends one.
+    steps = [step for submission in plan.submissions
+             for step in range(submission.first, submission.end)]
     assert steps == list(range(sample.steps))
-    ends = {section.end - 1 for section in plan.sections}
+    ends = {submission.end - 1 for submission in plan.submissions}
     assert ends.issuperset(sample.host_calls)
-    assert all(section.end > section.first for section in plan.sections)
-    section_of = {step: number for number, section in enumerate(plan.sections)
-                  for step in range(section.first, section.end)}
+    assert all(submission.end > submission.first for submission in plan.submissions)
+    submission_of = {step: number for number, submission in enumerate(plan.submissions)
+                  for step in range(submission.first, submission.end)}
 
     reloads = {r.weight: r for r in plan.records if isinstance(r, Reload)}
-    waits = {r.weight: r.section for r in plan.records if isinstance(r, Wait)}
-    releases = {r.weight: r.section for r in plan.records if isinstance(r, Release)}
+    waits = {r.weight: r.submission for r in plan.records if isinstance(r, Wait)}
+    releases = {r.weight: r.submission for r in plan.records if isinstance(r, Release)}
     assert len(plan.records) == 3 * len(plan.streamed)
     assert set(reloads) == set(waits) == set(releases) == set(plan.offsets) == set(plan.streamed)
     for weight in plan.streamed:
         users = catalog[weight].users
-        assert waits[weight] == section_of[users[0]] and releases[weight] == section_of[users[-1]]
-        assert weight in plan.sections[waits[weight]].waits
-        assert plan.sections[waits[weight]].first == users[0]
+        assert waits[weight] == submission_of[users[0]]
+        assert releases[weight] == submission_of[users[-1]]
+        assert weight in plan.submissions[waits[weight]].waits
+        assert plan.submissions[waits[weight]].first == users[0]
         assert not set(users) & set(sample.host_calls)
-    assert sum(len(section.waits) for section in plan.sections) == len(plan.streamed)
+    assert sum(len(submission.waits) for submission in plan.submissions) == len(plan.streamed)
     # Cut for host calls and for weights that are waited for, and for nothing else.
-    assert {s.first for s in plan.sections if s.first} == {
+    assert {s.first for s in plan.submissions if s.first} == {
         *(call + 1 for call in sample.host_calls if call + 1 < sample.steps),
         *(catalog[w].users[0] for w in plan.streamed if catalog[w].users[0])}
 
     # Reloads, waits and releases come in the order in which they happen.
-    moments = [(r.section, 0) if isinstance(r, Wait) else (r.section, 1)
+    moments = [(r.submission, 0) if isinstance(r, Wait) else (r.submission, 1)
                if isinstance(r, Release) else (r.after, 2 + r.ahead) for r in plan.records]
     assert moments == sorted(moments)
     order = [r.weight for r in plan.records if isinstance(r, Wait)]
@@ -120,14 +122,14 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
     assert [begin[w] for w in order] == sorted(begin[w] for w in order)
     if order:
         assert begin[order[-1]] - count <= begin[order[0]]
-    layers = wait_points(plan)
+    layers = sync_points(plan)
     unrolled = [number + turn * count for turn in range(-9, 1) for number in layers]
     for weight in order:
         place = unrolled.index(waits[weight], len(unrolled) - len(layers))
         assert unrolled[max(place - reach, 0)] <= begin[weight] <= waits[weight]
         assert releases[weight] - begin[weight] < count  # not all around
 
-    # Whoever owns bytes in a section owns them alone: three runs, the middle one looked at.
+    # Whoever owns bytes in a submission owns them alone: three runs, the middle one looked at.
     end = 0
     for weight in order:
         nbytes, alignment, bits = sample.needs[weight]
@@ -135,24 +137,26 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
         assert plan.alignment % alignment == 0
         end = max(end, plan.offsets[weight] + nbytes)
     assert plan.pool_bytes == end
-    for section in range(count, 2 * count):
+    for submission in range(count, 2 * count):
         owned = sorted((plan.offsets[weight], plan.offsets[weight] + sample.needs[weight][0])
                        for weight in order for run in range(4)
-                       if run * count + begin[weight] <= section <= run * count + releases[weight])
-        assert all(a_end <= b_start for (_, a_end), (b_start, _) in zip(owned, owned[1:])), section
+                       if (run * count + begin[weight] <= submission
+                           <= run * count + releases[weight]))
+        assert all(a_end <= b_start
+                   for (_, a_end), (b_start, _) in zip(owned, owned[1:])), submission
 
 
-def wait_points(plan: StreamPlan) -> list[int]:
-    """The sections that wait for at least one weight."""
-    return [number for number, section in enumerate(plan.sections) if section.waits]
+def sync_points(plan: StreamPlan) -> list[int]:
+    """The submissions that wait for at least one weight."""
+    return [number for number, submission in enumerate(plan.submissions) if submission.waits]
 
 
 def could_start(sample: Program, plan: StreamPlan, reach: int) -> dict[int, int]:
     """The earliest start of each reload, all others being where they are, in the place it has."""
-    count, begin = len(plan.sections), starts(plan)
-    waits = {r.weight: r.section for r in plan.records if isinstance(r, Wait)}
-    releases = {r.weight: r.section for r in plan.records if isinstance(r, Release)}
-    layers = wait_points(plan)
+    count, begin = len(plan.submissions), starts(plan)
+    waits = {r.weight: r.submission for r in plan.records if isinstance(r, Wait)}
+    releases = {r.weight: r.submission for r in plan.records if isinstance(r, Release)}
+    layers = sync_points(plan)
     result = {}
     for number, weight in enumerate(plan.streamed):
         unrolled = [n + turn * count for turn in range(-9, 1) for n in layers]

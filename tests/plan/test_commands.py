@@ -73,7 +73,7 @@ def test_a_run(planned):
         assert isinstance(last, BarrierCommand) and last.stages == HOST_STAGE
         assert not others or isinstance(others[0], BarrierCommand)
         inner += sum(isinstance(command, BarrierCommand) for command in others[1:])
-    firsts = {first for first, _ in memory.sections}
+    firsts = {first for first, _ in memory.submissions}
     needed = barriers(work, memory)
     assert inner == sum(needs for number, needs in enumerate(needed) if number not in firsts)
 
@@ -86,7 +86,7 @@ def test_a_run_in_which_every_step_is_timed(planned):
         assert timed.kernels == made.kernels
         assert [c for c in commands_of(timed) if isinstance(c, DispatchCommand)] == [
             c for c in commands_of(made) if isinstance(c, DispatchCommand)]
-        assert len(timed.submissions) == (len(memory.sections) if together else len(work.steps))
+        assert len(timed.submissions) == (len(memory.submissions) if together else len(work.steps))
         assert sum(submission.steps for submission in timed.submissions) == len(work.steps)
         for submission in timed.submissions:
             # A barrier before each and behind the last

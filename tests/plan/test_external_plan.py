@@ -7,7 +7,7 @@ import pytest
 from plan_samples import execution_of
 
 from vkrt.errors import InputError
-from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.executable.records import CopyCommand
 from vkrt.runtime.external import ExternalBinding
 

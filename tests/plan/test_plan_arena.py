@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plan_samples import chain, greedy_by_size, residual, transformer, unet
 from properties import examples
 
-from vkrt.plan.arena import Request, lower_bound, pack
+from vkrt.plan.arena import Request, lower_bound, pack, packing_once
 
 REQUESTS = st.lists(st.builds(
     lambda nbytes, shift, first, length, image: Request(nbytes, 1 << shift, first, first + length,
@@ -106,6 +106,17 @@ def test_skips_and_caches(size):
         packing = pack(requests)
         assert packing.nbytes <= 1.03 * packing.lower_bound
         check(requests, packing)
+
+
+def test_the_same_requests_are_packed_once_within():
+    """Those of another granularity are others."""
+    requests = [Request(100, 4, 0, 2), Request(60, 4, 1, 3, image=True), Request(30, 4, 2, 4)]
+    alone = pack(requests)
+    with packing_once():
+        once = pack(requests)
+        assert once == alone and pack(list(requests)) is once
+        assert pack(requests, 64) is not once
+    assert pack(requests) is not once
 
 
 def test_images_beside_buffers():

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from stream_samples import Program, check, in_sequence, program, starts, wait_points
+from stream_samples import Program, check, in_sequence, program, starts, sync_points
 
 from vkrt.errors import InputError
 from vkrt.plan.stream import streaming
 from vkrt.plan.stream.choice import Choice, Family
 from vkrt.plan.stream.pool import Candidate, arrange
-from vkrt.plan.stream.records import Cost, Release, Reload, Section, Wait
+from vkrt.plan.stream.records import Cost, Release, Reload, Submission, Wait
 from vkrt.plan.stream.streaming import plan_stream
 
 TWELVE = in_sequence(*[64] * 12)
@@ -31,7 +31,7 @@ def moments(plan) -> list[tuple[int, int]]:
 def test_equal_weights_take_turns_in_two_places():
     plan = TWELVE.plan(128, lookahead=1)
     assert plan.streamed == tuple(range(12)) and plan.resident == ()
-    assert plan.sections == tuple(Section(i, i + 1, (i,)) for i in range(12))
+    assert plan.submissions == tuple(Submission(i, i + 1, (i,)) for i in range(12))
     a, b = places(plan)[:2]
     assert {a, b} == {0, 64} and places(plan) == [a, b] * 6
     # Each starts when the one before it is waited for; the first two in the run before.
@@ -108,22 +108,22 @@ def test_moves_that_make_way_for_others():
 
 
 def test_a_reload_moves_into_the_run_before():
-    """Placing cuts time at the start of a run; the last section leaves the first one's place."""
+    """Placing cuts time at the start of a run; the last submission leaves the first one's place."""
     sample = in_sequence(64, 64, 8, 8)
     plan = sample.plan(128, lookahead=1)
-    # Not only after section 3, the end of the run, but after section 2.
+    # Not only after submission 3, the end of the run, but after submission 2.
     assert plan.reloads[0] == Reload(0, 1, 2)
     check(sample, plan, 1)
 
 
-def test_sections_without_weights():
+def test_submissions_without_weights():
     """Steps before the first weight and behind the last, and residents in between."""
     sample = program([(64, 2), (64, 5), (64, 8)], steps=12)
     plan = sample.plan(128, lookahead=1)
-    assert plan.sections == (Section(0, 2), Section(2, 5, (0,)), Section(5, 8, (1,)),
-                             Section(8, 12, (2,)))
-    assert wait_points(plan) == [1, 2, 3]
-    # 0 and 2 share a place: free when the run ends, while the next begins with section 0.
+    assert plan.submissions == (Submission(0, 2), Submission(2, 5, (0,)), Submission(5, 8, (1,)),
+                             Submission(8, 12, (2,)))
+    assert sync_points(plan) == [1, 2, 3]
+    # 0 and 2 share a place: free when the run ends, while the next begins with submission 0.
     assert moments(plan) == [(1, 3), (0, 0), (0, 1)]
     none = sample.plan(64, lookahead=0)
     assert moments(none) == [(0, 0), (0, 1), (0, 2)]
@@ -131,24 +131,24 @@ def test_sections_without_weights():
     check(sample, none, 0)
 
 
-def test_host_calls_end_sections():
+def test_host_calls_end_submissions():
     sample = program([(64, 1), (64, 4), (64, 6)], steps=8, host_calls=(2, 3, 7))
     plan = sample.plan(64, lookahead=0)
-    assert [(s.first, s.end, s.waits) for s in plan.sections] == [
+    assert [(s.first, s.end, s.waits) for s in plan.submissions] == [
         (0, 1, ()), (1, 3, (0,)), (3, 4, ()), (4, 6, (1,)), (6, 8, (2,))]
     assert moments(plan) == [(0, 0), (0, 2), (0, 3)]
-    # Free after the section of its user: that of step 1, where a host call ends it.
+    # Free after the submission of its user: that of step 1, where a host call ends it.
     assert [r for r in plan.records if isinstance(r, Release)] == [
         Release(0, 1), Release(1, 3), Release(2, 4)]
     check(sample, plan, 0)
     nothing = sample.plan(1 << 20)
-    assert [(s.first, s.end) for s in nothing.sections] == [(0, 3), (3, 4), (4, 8)]
+    assert [(s.first, s.end) for s in nothing.submissions] == [(0, 3), (3, 4), (4, 8)]
 
 
-def test_weights_of_one_step_share_a_section():
+def test_weights_of_one_step_share_a_submission():
     sample = program([(64, 0), (32, 0), (64, 1), (32, 1), (64, 2), (32, 2)])
     plan = sample.plan(96, lookahead=0)
-    assert [s.waits for s in plan.sections] == [(0, 1), (2, 3), (4, 5)]
+    assert [s.waits for s in plan.submissions] == [(0, 1), (2, 3), (4, 5)]
     assert plan.pool_bytes == 96
     check(sample, plan, 0)
 
@@ -157,7 +157,7 @@ def test_several_users():
     """From the first to the last user nobody else may have the place."""
     sample = program([(64, 0), (32, 1, 4), (32, 2), (32, 3), (64, 5)])
     plan = sample.plan(64, lookahead=0)
-    waits = {w: s for s, section in enumerate(plan.sections) for w in section.waits}
+    waits = {w: s for s, submission in enumerate(plan.submissions) for w in submission.waits}
     assert waits[1] == 1 and Release(1, 3) in plan.records
     assert plan.offsets[2] == plan.offsets[3] != plan.offsets[1]
     check(sample, plan, 0)
@@ -191,7 +191,7 @@ def test_one_layer_only():
 def test_everything_fits():
     plan = TWELVE.plan(768)
     assert plan.streamed == plan.records == () and plan.resident == tuple(range(12))
-    assert plan.sections == (Section(0, 12),)
+    assert plan.submissions == (Submission(0, 12),)
     assert (plan.pool_bytes, plan.bytes_per_run, plan.peak_bytes) == (0, 0, 768)
     assert plan.minimum_budget == 128
     assert TWELVE.plan(767).streamed != ()
@@ -266,7 +266,7 @@ def test_nothing_to_stream():
     for sample in (Program((), (), 0), Program((), (), 3), program([(64, 0), (64, 1)], steps=2)):
         plan = sample.plan(1000, fixed_bytes=100, streamable=[])
         assert plan.streamed == () and plan.minimum_budget == plan.peak_bytes == 100 + sample.total
-    assert Program((), (), 0).plan(0).sections == ()
+    assert Program((), (), 0).plan(0).submissions == ()
 
 
 def test_residents_measured_by_the_caller():

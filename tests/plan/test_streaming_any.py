@@ -1,4 +1,4 @@
-"""Streaming plans of any program: checked section by section and place by place."""
+"""Streaming plans of any program: checked submission by submission and place by place."""
 
 import random
 
@@ -37,7 +37,7 @@ def test_random_programs_stream():
     """Or the test above would say little."""
     plans = [random_program(seed).plan(None, lookahead=1) for seed in SEEDS]
     assert sum(len(plan.streamed) > 5 for plan in plans) > len(SEEDS) // 3
-    assert any(len(section.waits) > 1 for plan in plans for section in plan.sections)
+    assert any(len(submission.waits) > 1 for plan in plans for submission in plan.submissions)
     assert any(r.ahead for plan in plans for r in plan.reloads)
     assert sum(len(w.users) > 1 for seed in SEEDS
                for w in random_program(seed).catalog) > len(SEEDS)
@@ -45,7 +45,7 @@ def test_random_programs_stream():
 
 @pytest.mark.parametrize("lookahead", [0, 1, 2, None])
 def test_no_reload_could_start_earlier(lookahead):
-    """As early as its place allows: one section more would meet another tenant."""
+    """As early as its place allows: one submission more would meet another tenant."""
     moved = 0
     for seed in SEEDS:
         sample = random_program(seed)
@@ -161,7 +161,7 @@ def test_more_where_layers_are_uneven():
     assert tight.lookahead == 1 and tight.bytes_per_run == 1024
 
     def seconds(plan):
-        return simulate_run(plan, cost.section_seconds(plan.sections),
+        return simulate_run(plan, cost.submission_seconds(plan.submissions),
                             {w: cost.weight_seconds(64) for w in plan.streamed}).total
 
     assert seconds(roomy) < 0.98 * seconds(sample.plan(64 * 5, lookahead=1, cost=cost))
@@ -179,7 +179,7 @@ def test_moves_shorten_a_run():
     assert one.pool_bytes == free.pool_bytes and one.streamed == free.streamed
 
     def total(plan):
-        return simulate_run(plan, cost.section_seconds(plan.sections),
+        return simulate_run(plan, cost.submission_seconds(plan.submissions),
                             {w: cost.weight_seconds(sample.catalog[w].nbytes)
                              for w in plan.streamed}).total
 

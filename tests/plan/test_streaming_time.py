@@ -3,13 +3,13 @@
 import pytest
 from stream_samples import in_sequence, program, random_program
 
-from vkrt.plan.stream.records import Cost, Section
+from vkrt.plan.stream.records import Cost, Submission
 from vkrt.plan.stream.time import Estimate, simulate_run
 
 
 def run(plan, compute, transfer) -> Estimate:
-    """A run with the same seconds for every section and every reload."""
-    return simulate_run(plan, [compute] * len(plan.sections),
+    """A run with the same seconds for every submission and every reload."""
+    return simulate_run(plan, [compute] * len(plan.submissions),
                         dict.fromkeys(plan.streamed, transfer))
 
 
@@ -17,14 +17,14 @@ TWELVE = in_sequence(*[64] * 12)
 
 
 def test_turns_without_look_ahead():
-    """Nothing overlaps: 12 transfers of 2 and 12 sections of 1."""
+    """Nothing overlaps: 12 transfers of 2 and 12 submissions of 1."""
     line = run(TWELVE.plan(64, lookahead=0), 1.0, 2.0)
     assert line.total == 36
     assert line.waits == (2.0,) * 12
 
 
 def test_transfers_longer_than_computing():
-    """They follow each other without a gap; a section starts when its own is there."""
+    """They follow each other without a gap; a submission starts when its own is there."""
     line = run(TWELVE.plan(128, lookahead=1), 1.0, 2.0)
     assert line.total == 24
     assert line.waits == (1.0,) * 12
@@ -43,7 +43,7 @@ def test_one_reload_that_waits_for_the_end_of_the_run():
     assert (line.total, sum(line.waits)) == (11, 2) and line.waits == (2.0, 0.0, 0.0)
 
 
-def test_a_large_weight_behind_small_sections():
+def test_a_large_weight_behind_small_submissions():
     """The wait is at the one that is late, and only there."""
     sample = in_sequence(64, 64, 640, 64)
     plan = sample.plan(None, lookahead=1)
@@ -52,10 +52,11 @@ def test_a_large_weight_behind_small_sections():
     assert line.waits == (0.0, 0.0, 2.0, 0.0) and line.total == 6.0
 
 
-def test_sections_without_weights_hide_too():
+def test_submissions_without_weights_hide_too():
     sample = program([(64, 1), (64, 3)], steps=6, host_calls=(4,))
     plan = sample.plan(64, lookahead=0)
-    assert plan.sections == (Section(0, 1), Section(1, 3, (0,)), Section(3, 5, (1,)), Section(5, 6))
+    assert plan.submissions == (Submission(0, 1), Submission(1, 3, (0,)), Submission(3, 5, (1,)),
+                                Submission(5, 6))
     line = simulate_run(plan, [5.0, 1.0, 1.0, 5.0], {0: 2.0, 1: 3.0})
     assert line.waits == (0.0, 2.0, 3.0, 0.0) and line.total == 17.0
 
@@ -81,11 +82,12 @@ def test_bounds(seed):
     plan = sample.plan(None)
     cost = Cost(tuple(0.5 + step % 3 for step in range(sample.steps)), 50.0, reload_seconds=0.25)
     seconds = {w: cost.weight_seconds(sample.catalog[w].nbytes) for w in plan.streamed}
-    line = simulate_run(plan, cost.section_seconds(plan.sections), seconds)
+    line = simulate_run(plan, cost.submission_seconds(plan.submissions), seconds)
     compute, transfer = sum(cost.step_seconds), sum(seconds.values())
     assert transfer == pytest.approx(sum(0.25 + sample.catalog[w].nbytes / 50
                                          for w in plan.streamed))
     assert line.total == pytest.approx(compute + sum(line.waits))
     assert max(compute, transfer) <= line.total + 1e-9
     assert line.total <= compute + transfer + 1e-9
-    assert all(wait == 0 for wait, section in zip(line.waits, plan.sections) if not section.waits)
+    assert all(wait == 0 for wait, submission in zip(line.waits, plan.submissions)
+               if not submission.waits)

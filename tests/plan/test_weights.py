@@ -9,11 +9,11 @@ from plan_samples import Maker
 from support import MODELS
 
 from vkrt import pte
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.errors import UnsupportedError
 from vkrt.graph.build import build_graph
 from vkrt.lowering.lowering import lower
-from vkrt.ops import copying
-from vkrt.ops.ranges import find_dynamic
+from vkrt.ops import strided_copy
 from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.placement import placements_of
 from vkrt.plan.schedule import schedule
@@ -132,7 +132,7 @@ def packed(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=
     count = math.prod(sizes)
     source = Operand(storage, sizes, constant, tuple(range(len(sizes))), raw=True)
     data = Constant(128, count * itemsize(constant) if nbytes is None else nbytes, constant)
-    record = copying.prepack(data, target, source, "w")
+    record = strided_copy.prepack(data, target, source, "w")
     weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
     return record, weight
 
@@ -215,7 +215,7 @@ def test_copies_fill_a_weight_exactly(dtype, sizes):
     shape = Operand(Storage(0, "weight", 0, dtype), sizes, dtype, tuple(range(len(sizes))))
     target = Operand(Storage(0, "weight", max(shape.nbytes, 16), dtype), sizes, dtype, shape.order)
     source = Operand(target.storage, sizes, dtype, shape.order, raw=True)
-    record = copying.prepack(Constant(64, nbytes, dtype), target, source, "weight")
+    record = strided_copy.prepack(Constant(64, nbytes, dtype), target, source, "weight")
     work = WorkList(storages=(target.storage,), prepacks=(record,))
     assert work.catalog[0].layout == "file"
     batches, _ = schedule([record], 256, {}, (0,))

@@ -1,6 +1,7 @@
 """The page to chat, in a real browser."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 from browser import Page
@@ -19,6 +20,20 @@ def ask(server, *texts):
     return answer["choices"][0]["message"]["content"]
 
 
+@contextmanager
+def opened(device, folder, **options):
+    """A server, and its page in a browser that has read it."""
+    with serving_text(device, folder, **options) as server, Page(
+            f"http://127.0.0.1:{server.port}/", folder / "browser") as page:
+        wait_for(lambda: page.run(READY))
+        yield server, page
+
+
+def send(page, text):
+    page.run(f"document.getElementById('text').value = '{text}'")
+    page.run("document.getElementById('send').click()")
+
+
 @pytest.fixture
 def greedy(monkeypatch):
     """The page leaves the choice to the server, which takes the most likely token here."""
@@ -29,9 +44,7 @@ def greedy(monkeypatch):
 
 
 def test_a_conversation_in_a_browser(device, tmp_path, greedy):
-    with serving_text(device, tmp_path, tokens=3) as server, Page(
-            f"http://127.0.0.1:{server.port}/", tmp_path / "browser") as page:
-        wait_for(lambda: page.run(READY))
+    with opened(device, tmp_path, tokens=3) as (server, page):
         page.run("document.getElementById('text').focus()")
         page.type("w9 w10")
         page.press("Enter")
@@ -55,12 +68,9 @@ def test_a_conversation_in_a_browser(device, tmp_path, greedy):
 
 
 def test_an_answer_is_stopped_in_a_browser(device, tmp_path, monkeypatch):
-    with serving_text(device, tmp_path) as server, Page(
-            f"http://127.0.0.1:{server.port}/", tmp_path / "browser") as page:
+    with opened(device, tmp_path) as (server, page):
         gate = Gate(server.service.program, monkeypatch)
-        wait_for(lambda: page.run(READY))
-        page.run("document.getElementById('text').value = 'w9'")
-        page.run("document.getElementById('send').click()")
+        send(page, "w9")
         wait_for(lambda: server.service.turns.counts == (1, 0))
         job, = server.service.turns._running
         page.run("document.getElementById('send').click()")
@@ -70,12 +80,9 @@ def test_an_answer_is_stopped_in_a_browser(device, tmp_path, monkeypatch):
 
 
 def test_a_key_is_asked_for_in_a_browser(device, tmp_path, greedy):
-    with serving_text(device, tmp_path, key="sesame") as server, Page(
-            f"http://127.0.0.1:{server.port}/", tmp_path / "browser") as page:
-        wait_for(lambda: page.run(READY))
+    with opened(device, tmp_path, key="sesame") as (server, page):
         page.run("asked = []; window.prompt = text => { asked.push(text); return 'sesame' }; 0")
-        page.run("document.getElementById('text').value = 'w9 w10'")
-        page.run("document.getElementById('send').click()")
+        send(page, "w9 w10")
         wait_for(lambda: len(page.run(TURNS)) == 2 and page.run(IDLE))
         assert page.run(TURNS)[1][0] == "assistant" and page.run(TURNS)[1][1]
         assert page.run("asked.length") == 1

@@ -234,7 +234,7 @@ def test_a_run_that_fails(server, monkeypatch):
             def failing(*arguments, state=None, left=left, **further):
                 left[0] -= 1
                 if left[0] == 0:
-                    (first if state is None else state.memory).torn = True
+                    (first if state is None else state.memory).inconsistent = True
                     raise vkrt.VulkanError("vkQueueSubmit failed")
                 return run(*arguments, state=state, **further)
 

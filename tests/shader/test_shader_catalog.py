@@ -208,6 +208,14 @@ def test_identical_modules_are_stored_once(workshop):
         len(zlib.compress(module, 9)) for module in modules)
 
 
+def test_variants_that_are_left_out(workshop):
+    (workshop.shaders / "scale.comp").write_text(
+        KERNEL.replace("//! dtypes", "//! without: texel:f32:i32\n//! dtypes"))
+    assert workshop.compiled() == 3
+    assert set(workshop.catalog()) == {"scale.texel.f32", "scale.buffer.f32",
+                                       "scale.buffer.f32_i32"}
+
+
 def test_no_shaders_make_an_empty_catalog(workshop):
     (workshop.shaders / "scale.comp").unlink()
     assert workshop.compiled() == 0
@@ -223,6 +231,8 @@ def test_no_shaders_make_an_empty_catalog(workshop):
     ("//! dtypes", "//! features: none wings\n//! dtypes", "unknown feature 'wings'; one of none"),
     ("//! dtypes", "//! features: dot subgroups\n//! dtypes", "there is no plain variant, 'none'"),
     ("//! dtypes", "//! features: none dot:f16\n//! dtypes", "dtype or storage 'f16', which"),
+    ("//! dtypes", "//! without: buffer:f16\n//! dtypes", "'buffer:f16' is not a storage and"),
+    ("//! dtypes", "//! without: f32\n//! dtypes", "'f32' is not a storage and"),
     ("* FACTOR", "* NOTHING", "'NOTHING' : undeclared identifier"),
     ("binding = 0)", "binding = 0, set = 1)", "'result' is not in descriptor set 0"),
     ("binding = 1)", "binding = 0)", "two variables share a binding"),
@@ -238,7 +248,7 @@ def test_what_is_wrong_is_named(workshop, old, new, message):
 def test_the_installed_catalog_is_whole():
     found = catalog()
     assert catalog() is found
-    stems = {path.stem for path in SHADERS.glob("*.comp")}
+    stems = {path.stem for path in SHADERS.rglob("*.comp")}
     assert {name.split(".")[0] for name in found} == stems
     for name in found:
         shader = found.get(name)

@@ -15,11 +15,12 @@ from support import MODELS
 import vkrt
 from vkrt.errors import InputError
 from vkrt.vk import live_objects
-from vkrt.vk.device import Device, choose, devices
+from vkrt.vk.device import Device, devices
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.memory import Allocator
 from vkrt.vk.pipeline import DescriptorLayout, ShaderModule
 from vkrt.vk.resource import Buffer
+from vkrt.vk.selector import choose
 
 pytestmark = pytest.mark.driver
 

@@ -11,9 +11,9 @@ from support import need_one_memory
 
 from vkrt.errors import DeviceMemoryError
 from vkrt.vk.device import Device
+from vkrt.vk.device_override import override_device
 from vkrt.vk.memory import Allocator
 from vkrt.vk.memory_types import PROPERTIES
-from vkrt.vk.pretence import pretend
 
 LOCAL, VISIBLE, COHERENT, CACHED = "device_local", "host_visible", "host_coherent", "host_cached"
 
@@ -99,9 +99,9 @@ def test_devices_that_share_the_host_s_memory(types, shares, slowly):
 @pytest.mark.driver
 @pytest.mark.parametrize(("types", "slowly"), [(APU, True), (PI, False)])
 def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly, device):
-    need_one_memory(device)  # in which what is pretended lies
+    need_one_memory(device)  # in which what is overridden lies
     heaps = ({"size": 1 << 30, "device_local": True}, {"size": 1 << 30, "device_local": False})
-    with pretend(heaps=heaps, memory_types=types), Device.open() as opened:
+    with override_device(heaps=heaps, memory_types=types), Device.open() as opened:
         assert opened.unified and opened.reads_slowly is slowly
         with Allocator(opened) as allocator:
             with allocator.allocate(1000, 16, ANY_TYPE, DEVICE) as block:
@@ -114,11 +114,11 @@ def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly, d
 @pytest.mark.parametrize(("types", "discrete"), [(APU, False), (CARD, True)])
 def test_other_memory_where_the_device_s_own_is_full(types, discrete, device):
     """A heap of the device's own that is smaller than what is asked of it, and the host's."""
-    need_one_memory(device)  # in which what is pretended lies
+    need_one_memory(device)  # in which what is overridden lies
     heaps = ({"size": 4096, "device_local": True}, {"size": 1 << 30, "device_local": False},
              {"size": 4096, "device_local": True})
-    with pretend(discrete=discrete, heaps=heaps, memory_types=types), Device.open() as opened, \
-            Allocator(opened) as allocator:
+    with override_device(discrete=discrete, heaps=heaps, memory_types=types), \
+            Device.open() as opened, Allocator(opened) as allocator:
         with allocator.allocate(4096, 16, ANY_TYPE, DEVICE) as block:
             assert LOCAL in types[block.memory_type][1]
         with allocator.allocate(4097, 16, ANY_TYPE, DEVICE) as block:
@@ -133,7 +133,7 @@ def test_other_memory_where_the_device_s_own_is_full(types, discrete, device):
 
 @pytest.mark.driver
 def test_more_than_the_device_allocates_at_once():
-    with pretend(limits={"maxMemoryAllocationSize": 10_000}), Device.open() as device, \
+    with override_device(limits={"maxMemoryAllocationSize": 10_000}), Device.open() as device, \
             Allocator(device) as allocator:
         for kind in (DEVICE, STAGING, READBACK):
             allocator.allocate(10_000, 16, ANY_TYPE, kind).close()

@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,10 @@ def _checked(path: Path, storage: str, options: argparse.Namespace, host: Path,
         with vkrt.load(path, data_path=data, **load) as program:
             names = [name for name in program.method_names if name not in program.constants]
             inputs = {name: _inputs(program, name, path) for name in names}
-            expected = {name: [list(map(np.asarray, program.run(*inputs[name], method=name)))
+            values = {name: [None if info.example() is None else value for info, value
+                             in zip(program.metadata(name).inputs, inputs[name])]
+                      for name in names}
+            expected = {name: [list(map(_array, program.run(*values[name], method=name)))
                                for _ in range(RUNS)] for name in names}
             peak = program.memory.measured_peak if len(names) == 1 else None
             dynamic = any(t.dynamic_dims for t in program.metadata(names[0]).inputs)
@@ -113,10 +117,15 @@ def _inputs(program: vkrt.Program, name: str, path: Path) -> Arrays:
                 return [np.ascontiguousarray(arrays[f"in{i}"], info.dtype)
                         for i, info in enumerate(descriptions)]
     chance = np.random.default_rng(1)
-    examples = [np.asarray(info.example()) for info in descriptions]
+    examples = [_array(info.example()) for info in descriptions]
     return [np.asarray(chance.standard_normal(x.shape), x.dtype)
             if x.ndim and x.dtype.kind == "f" else x
             for x in examples]
+
+
+def _array(value: Any) -> np.ndarray:
+    """A value as a C host has it: None is no byte."""
+    return np.empty((), "V0") if value is None else np.asarray(value)
 
 
 def _programs(largest: float) -> list[Path]:

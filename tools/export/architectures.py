@@ -17,7 +17,10 @@ program, runs what it makes and prints a table.
 
 Needs Python 3.10 to 3.12 with
 
-    pip install torch==2.13.0 torchvision==0.28.0 executorch==1.5.1 timm "transformers<5"
+    pip install torch==2.13.0 torchvision==0.28.0 executorch==1.5.1 timm transformers==5.24.0
+
+(the networks from "gemma3" to "deepseek_v3" and from "dinov3" to "moonshine"; the others were
+exported with "transformers<5".)
 """
 
 import argparse

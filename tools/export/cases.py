@@ -163,8 +163,8 @@ def promoted(m, x, y, z):
     return joined, torch.cat([y, z.int()], 1), torch.cat([z, x]), joined[:, 4:11] * y.float()
 
 
-def not_there(m, x):
-    """Right programs of which vkrt lacks much: an operator, a rank and complex numbers."""
+def spectrum(m, x):
+    """An operator, a rank and complex numbers that others lack."""
     return m.conv(x), torch.fft.rfft(x).abs(), F.max_pool3d(x, 2)
 
 
@@ -213,6 +213,18 @@ def counted_by_data(m, x):
         torch._check(rows.shape[0] <= x.numel())
         result.index_add_(0, rows, torch.sigmoid(x[rows]) * x[rows, columns, None])
     return result * 2.0
+
+
+def counted_up_to(m, x):
+    """As `counted_by_data`, with room for as many places as there can be, and for fewer."""
+    result = torch.zeros_like(x)
+    for bound, most in ((0, x.numel()), (1, 4)):
+        places = torch.nonzero_static(x > bound, size=most)
+        rows, columns = places.clamp(min=0).unbind(1)
+        found = (places[:, :1] >= 0).to(x.dtype)
+        result = result.index_add(
+            0, rows, torch.sigmoid(x[rows]) * x[rows, columns, None] * found)
+    return result * 2.0, places
 
 
 def unread_input(m, x, y):
@@ -292,7 +304,7 @@ PROGRAMS = {
                norm=nn.GroupNorm(4, 12)), (floats(1, 3, 9, 10),)),
     "promoted": lambda: (Module(promoted), (
         floats(3, 4), torch.randint(-9, 9, (3, 7), dtype=torch.int32), floats(3, 4).half())),
-    "not_there": lambda: (Module(not_there, conv=nn.Conv3d(2, 3, 3)), (floats(1, 2, 4, 5, 6),)),
+    "spectrum": lambda: (Module(spectrum, conv=nn.Conv3d(2, 3, 3)), (floats(1, 2, 4, 5, 6),)),
     "shared_outputs": lambda: (Module(shared_outputs), (floats(3, 5), floats(2, 4))),
     # Which of three values of equal sizes are one is not in the file.
     "shared_undecided": lambda: (
@@ -302,6 +314,7 @@ PROGRAMS = {
         Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
     "experts": lambda: (Experts(), (floats(7, 12),)),
     "counted_by_data": lambda: (Module(counted_by_data), (floats(5, 6),)),
+    "counted_up_to": lambda: (Module(counted_up_to), (floats(5, 6),)),
     "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
     "int16": lambda: (

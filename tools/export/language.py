@@ -3,19 +3,20 @@
 
     python tools/export/language.py [NAME...] [--out tests/models]
 
-They are tiny Llama transformers with random weights, as ExecuTorch's own exporter makes them: with
-caches of keys and values in the delegate. The NAME.npz has the tokens and positions step0_in0,
-step0_in1, ... and the logits step0_out0, ... of runs one after another, in which prompts and single
-tokens take turns.
+All but one are tiny Llama transformers with random weights, as ExecuTorch's own exporter makes
+them: with caches of keys and values in the delegate. The NAME.npz has the tokens and positions
+step0_in0, step0_in1, ... and the logits step0_out0, ... of runs one after another, in which prompts
+and single tokens take turns.
 
 llama: tokens of any number; methods that say what a caller has to know.
 llama_static: one token a run.
+recurrent_text: one token a run, of a model that keeps a state of the last token alone.
 
 Needs the same as tools/export/models.py.
 """
 
 import torch
-from exporting import arrays_of, run_eager, run_tool
+from exporting import arrays_of, lower, run_eager, run_in_turn, run_tool
 from torch import nn
 
 TINY = dict(dim=32, n_layers=2, n_heads=4, n_kv_heads=2, vocab_size=61, hidden_dim=72)
@@ -32,6 +33,23 @@ class LastLogits(nn.Module):
     def forward(self, tokens, position):
         result = self.transformer(tokens, {"input_pos": position})
         return result[0] if isinstance(result, tuple) else result
+
+
+class RecurrentText(nn.Module):
+    """A model that reads tokens one by one and keeps a state of the last one, in the place of a
+    cache; a text begins at position 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(TINY["vocab_size"], 16)
+        self.inner, self.head = nn.Linear(16, 16), nn.Linear(16, TINY["vocab_size"])
+        self.register_buffer("state", torch.zeros(1, 16))
+
+    def forward(self, tokens, position):
+        known = self.state * (position > 0)
+        state = torch.tanh(2 * self.inner(known) + self.embedding(tokens[:, 0]))
+        self.state.copy_(state)
+        return self.head(state)
 
 
 def transformer(config, context, dynamic=True):
@@ -97,6 +115,12 @@ def lower_language(module, context, dynamic=True, constants=None):
 
 def make(name):
     """The program of a name, and the arrays of eager PyTorch's runs."""
+    if name == "recurrent_text":
+        runs = [(torch.randint(0, TINY["vocab_size"], (1, 1)), torch.tensor([position]))
+                for position in range(5)]
+        module = RecurrentText().eval()
+        pte = lower(module, runs[0], alias_buffer_mutations=True)
+        return pte, run_in_turn(module, runs, "step")
     dynamic = name == "llama"
     module = with_operators(transformer(TINY, CONTEXT, dynamic))
     arrays, position = {}, 0
@@ -121,4 +145,5 @@ def _as_before(module, dynamic):
 
 
 if __name__ == "__main__":
-    run_tool(__doc__.splitlines()[0], ("llama", "llama_static"), make, "tests/models")
+    run_tool(__doc__.splitlines()[0], ("llama", "llama_static", "recurrent_text"), make,
+             "tests/models")

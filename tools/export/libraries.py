@@ -1,13 +1,12 @@
-"""The networks of torchvision, timm and transformers that `architectures.py` exports.
+"""The networks of torchvision and timm that `architectures.py` exports, and all with transformers'.
 
 Large ones are made with fewer or narrower layers, and most pictures are small.
 """
 
 import torch
 import torch.nn as nn
+from transformer_networks import TRANSFORMERS, pictures
 from zoo import import_torchvision
-
-IDS = 97  # words of the vocabularies
 
 
 class Results(nn.Module):
@@ -25,28 +24,6 @@ class Results(nn.Module):
         while not isinstance(results, torch.Tensor):
             results = next(iter(results.values() if isinstance(results, dict) else results))
         return results
-
-
-class Named(nn.Module):
-    """A network that takes its inputs by name, and gives one result of several."""
-
-    def __init__(self, network, *names, result=0, **constants):
-        super().__init__()
-        self.network = network
-        self.names = names
-        self.result = result
-        self.constants = constants
-
-    def forward(self, *inputs):
-        return self.network(**dict(zip(self.names, inputs)), **self.constants)[self.result]
-
-
-def pictures(side, channels=3):
-    return (torch.randn(1, channels, side, side),)
-
-
-def words(count=12, below=IDS):
-    return (torch.randint(3, below, (1, count)),)
 
 
 # torchvision
@@ -195,115 +172,6 @@ def from_timm(name):
     side, arguments = TIMM[name]
     return timm.create_model(name, pretrained=False, num_classes=10, **arguments), pictures(side)
 
-
-# transformers
-
-TEXT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 64, "vocab_size": IDS, "max_position_embeddings": 64}
-PICTURE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-           "intermediate_size": 64, "image_size": 64, "patch_size": 16}
-ENCODERS = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-            "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64,
-            "vocab_size": IDS, "max_position_embeddings": 64}
-# The class, the names of its inputs (a text where nothing is said), and its configuration
-TEXTS = {
-    "bert": ("BertModel", TEXT),
-    "roberta": ("RobertaModel", TEXT),
-    "albert": ("AlbertModel", {**TEXT, "embedding_size": 16}),
-    "electra": ("ElectraModel", {**TEXT, "embedding_size": 16}),
-    "camembert": ("CamembertForSequenceClassification", TEXT),
-    "distilbert": ("DistilBertModel", {"vocab_size": IDS, "dim": 32, "n_layers": 2, "n_heads": 4,
-                                       "hidden_dim": 64}),
-    "mobilebert": ("MobileBertModel", {**TEXT, "embedding_size": 16, "intra_bottleneck_size": 16,
-                                       "true_hidden_size": 16}),
-    "squeezebert": ("SqueezeBertModel", {**TEXT, "embedding_size": 32}),
-    "deberta_v2": ("DebertaV2Model", {**TEXT, "relative_attention": True,
-                                      "pos_att_type": ["c2p", "p2c"],
-                                      "max_relative_positions": 16}),
-    "mpnet": ("MPNetModel", TEXT),
-    "nystromformer": ("NystromformerModel", {**TEXT, "num_landmarks": 4,
-                                             "segment_means_seq_len": 12}),
-    "gpt2": ("GPT2LMHeadModel", {"vocab_size": IDS, "n_embd": 32, "n_layer": 2, "n_head": 4,
-                                 "n_positions": 64}),
-    "gpt_neo": ("GPTNeoForCausalLM", {**TEXT, "num_layers": 2, "num_heads": 4, "window_size": 8,
-                                      "attention_types": [[["global", "local"], 1]]}),
-    "gpt_neox": ("GPTNeoXForCausalLM", TEXT),
-    "opt": ("OPTForCausalLM", {**TEXT, "ffn_dim": 64, "word_embed_proj_dim": 32}),
-    "bloom": ("BloomForCausalLM", {"vocab_size": IDS, "hidden_size": 32, "n_layer": 2,
-                                   "n_head": 4}),
-    "llama": ("LlamaForCausalLM", {**TEXT, "num_key_value_heads": 2}),
-    "mistral": ("MistralForCausalLM", {**TEXT, "num_key_value_heads": 2, "sliding_window": 8}),
-    "qwen2": ("Qwen2ForCausalLM", {**TEXT, "num_key_value_heads": 2}),
-    "qwen3": ("Qwen3ForCausalLM", {**TEXT, "num_key_value_heads": 2, "head_dim": 8}),
-    "gemma": ("GemmaForCausalLM", {**TEXT, "num_key_value_heads": 1, "head_dim": 8}),
-    "gemma2": ("Gemma2ForCausalLM", {**TEXT, "num_key_value_heads": 2, "head_dim": 8}),
-    "phi": ("PhiForCausalLM", TEXT),
-    "stablelm": ("StableLmForCausalLM", {**TEXT, "num_key_value_heads": 2}),
-    "olmo2": ("Olmo2ForCausalLM", {**TEXT, "num_key_value_heads": 2}),
-    "mamba": ("MambaForCausalLM", {"vocab_size": IDS, "hidden_size": 32, "num_hidden_layers": 2,
-                                   "state_size": 4}),
-    "t5_encoder": ("T5EncoderModel", {"vocab_size": IDS, "d_model": 32, "d_kv": 8, "d_ff": 64,
-                                      "num_layers": 2, "num_heads": 4}),
-}
-
-
-def transformer(class_name, configuration, inputs, names, **more):
-    import_torchvision()
-    import transformers
-
-    kind = getattr(transformers, class_name)
-    config = kind.config_class(**configuration)
-    if hasattr(config, "use_cache"):
-        config.use_cache = False
-    return Named(kind(config), *names, **more), inputs
-
-
-TRANSFORMERS = {
-    **{name: (lambda entry=entry: transformer(*entry, words(), ["input_ids"]))
-       for name, entry in TEXTS.items()},
-    "t5": lambda: transformer(
-        "T5Model", {**TEXTS["t5_encoder"][1], "num_decoder_layers": 2}, (*words(), *words(6)),
-        ["input_ids", "decoder_input_ids"]),
-    "bart": lambda: transformer("BartModel", ENCODERS, (*words(), *words(6)),
-                                ["input_ids", "decoder_input_ids"]),
-    "whisper": lambda: transformer(
-        "WhisperModel", {**ENCODERS, "num_mel_bins": 16, "max_source_positions": 20,
-                         "max_target_positions": 20, "pad_token_id": 1},
-        (torch.randn(1, 16, 40), *words(6)), ["input_features", "decoder_input_ids"]),
-    "wav2vec2": lambda: transformer(
-        "Wav2Vec2Model", {**TEXT, "conv_dim": (16, 16, 16), "conv_stride": (5, 4, 2),
-                          "conv_kernel": (10, 8, 4), "num_conv_pos_embeddings": 16,
-                          "num_conv_pos_embedding_groups": 4}, (torch.randn(1, 1600),),
-        ["input_values"]),
-    "audio_spectrogram": lambda: transformer(
-        "ASTModel", {**PICTURE, "num_mel_bins": 32, "max_length": 64}, (torch.randn(1, 64, 32),),
-        ["input_values"]),
-    "vit_hf": lambda: transformer("ViTModel", PICTURE, pictures(64), ["pixel_values"]),
-    "dinov2": lambda: transformer("Dinov2Model", PICTURE, pictures(64), ["pixel_values"]),
-    "yolos": lambda: transformer(
-        "YolosForObjectDetection", {**PICTURE, "image_size": [64, 64], "num_detection_tokens": 5},
-        pictures(64), ["pixel_values"], result="pred_boxes"),
-    "segformer": lambda: transformer(
-        "SegformerForSemanticSegmentation",
-        {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "decoder_hidden_size": 16,
-         "num_attention_heads": [1, 2, 4, 8], "num_labels": 5},
-        pictures(64), ["pixel_values"], result="logits"),
-    "mobilevit_hf": lambda: transformer(
-        "MobileViTModel", {"image_size": 64, "hidden_sizes": [32, 40, 48],
-                           "neck_hidden_sizes": [8, 16, 16, 24, 32, 40, 80]}, pictures(64),
-        ["pixel_values"]),
-    "depth_anything": lambda: transformer(
-        "DepthAnythingForDepthEstimation",
-        {"backbone_config": {"model_type": "dinov2", **PICTURE, "patch_size": 16,
-                             "out_features": ["stage1", "stage2"], "reshape_hidden_states": False},
-         "reassemble_hidden_size": 32, "patch_size": 16, "reassemble_factors": [4, 2],
-         "neck_hidden_sizes": [16, 16], "fusion_hidden_size": 16, "head_hidden_size": 8},
-        pictures(64), ["pixel_values"], result="predicted_depth"),
-    "clip": lambda: transformer(
-        "CLIPModel", {"text_config": {**TEXT, "eos_token_id": 2}, "vision_config": PICTURE,
-                      "projection_dim": 16}, (*words(), *pictures(64)),
-        ["input_ids", "pixel_values"], result="logits_per_image"),
-}
 
 NETWORKS = {
     **{f"torchvision-{name}": make for name, make in TORCHVISION.items()},

@@ -9,6 +9,8 @@ computes in float32.
 buffers, buffers_dynamic: change buffers in place (Vulkan option ``alias_buffer_mutations``), the
 second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ... and the outputs
 step0_out0, ... of runs one after another.
+twins: one delegate reads a buffer that another one changes, in runs as those of buffers.
+recurrent: the same of two buffers of equal sizes, one of which is overwritten before it is read.
 coder: two methods, ``encode`` and ``decode``, with two layers in common. Its
 NAME.npz has the arrays encode_in0, encode_out0, decode_in0, ...
 named: says how its inputs are called, and its outputs are a dictionary.
@@ -211,6 +213,46 @@ class Average(nn.Module):
         return x * self.total
 
 
+class Twins(nn.Module):
+    """A table that is read in front of a function that Vulkan does not have, and changed behind."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 6)
+        self.register_buffer("table", torch.randn(6, 8))
+
+    def forward(self, x):
+        y = torch.expm1(torch.tanh(self.linear(x) @ self.table))
+        self.table.mul_(0.75)
+        return y * 2, y.sum(1)
+
+
+class Recurrent(nn.Module):
+    """A layer that reads tokens one by one, as hybrid language models have it: the last columns and
+    a sum of products are kept, and begin anew at position 0. The columns are overwritten before
+    they are read in the last delegate, which the exporter therefore does not give them, although
+    they have the sizes of the sum.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("columns", torch.zeros(1, 4, 4))
+        self.register_buffer("sums", torch.zeros(1, 4, 4))
+
+    def forward(self, x, position):
+        keep = 1 - (position[0] == 0).to(torch.float32)
+        self.columns[:1].mul_(keep)
+        self.sums[:1].mul_(keep)
+        key = self.linear(x)
+        columns = torch.cat([self.columns[:1], key[:, :, None]], -1)
+        self.columns[:1].copy_(columns[:, :, -4:])
+        value = torch.expm1(columns.sum(-1))
+        sums = self.sums[:1].to(torch.float32) * 0.5 + value[:, :, None] * key[:, None]
+        self.sums[:1].copy_(sums)
+        return (sums * key[:, None]).sum(-1)
+
+
 class Coder(nn.Module):
     """There and back with two layers in common."""
 
@@ -290,19 +332,24 @@ def make_dynamic(name):
     return pte, run_in_turn(module, (inputs_of(*sizes) for sizes in calls), "call")
 
 
-def make_buffers():
-    """The program's bytes and its arrays."""
-    module = Buffers().eval()
-    runs = [(torch.randn(1, 6),) for _ in range(4)]
-    return lower(module, runs[0], alias_buffer_mutations=True), run_in_turn(module, runs, "step")
+# name: (module, inputs of the runs, dynamic shapes)
+CHANGING = {
+    "buffers": (Buffers, lambda: [(torch.randn(1, 6),) for _ in range(4)], None),
+    "buffers_dynamic": (Average, lambda: [(torch.randn(rows, 6),) for rows in (8, 3, 1, 8, 5)],
+                        ({0: Dim("rows", min=1, max=8)},)),
+    "twins": (Twins, lambda: [(torch.randn(2, 8),) for _ in range(4)], None),
+    "recurrent": (Recurrent, lambda: [(torch.randn(1, 4), torch.tensor([position]))
+                                      for position in (1, 2, 3, 0, 1)], None),
+}
 
 
-def make_buffers_dynamic():
+def make_changing(name):
     """The program's bytes and its arrays."""
-    module = Average().eval()
-    runs = [(torch.randn(rows, 6),) for rows in (8, 3, 1, 8, 5)]
-    rows = Dim("rows", min=1, max=8)
-    pte = lower(module, runs[0], dynamic_shapes=({0: rows},), alias_buffer_mutations=True)
+    make_module, inputs_of_runs, dynamic_shapes = CHANGING[name]
+    module = make_module().eval()
+    runs = inputs_of_runs()
+    with torch.no_grad():
+        pte = lower(module, runs[0], dynamic_shapes, alias_buffer_mutations=True)
     return pte, run_in_turn(module, runs, "step")
 
 
@@ -337,8 +384,9 @@ def make_named():
     return lower(module, inputs, names=True), arrays_of(inputs, outputs)
 
 
-PROGRAMS = {**{name: partial(make_dynamic, name) for name in DYNAMIC}, "buffers": make_buffers,
-            "buffers_dynamic": make_buffers_dynamic, "coder": make_coder, "named": make_named}
+PROGRAMS = {**{name: partial(make_dynamic, name) for name in DYNAMIC},
+            **{name: partial(make_changing, name) for name in CHANGING},
+            "coder": make_coder, "named": make_named}
 
 if __name__ == "__main__":
     run_tool("Make the special test programs.", PROGRAMS, lambda name: PROGRAMS[name](),

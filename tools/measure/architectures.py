@@ -3,7 +3,8 @@
     python tools/measure/architectures.py --torch PYTHON           all of them
     python tools/measure/architectures.py --torch PYTHON timm-levit_128s transformers-bert
     python tools/measure/architectures.py --show                   the table of what is there
-    python tools/measure/architectures.py --write                  puts it into tools/README.md
+    python tools/measure/architectures.py --write                  puts it into tools/README.md,
+                                                                   beside the rows of others there
 
 PYTHON is an interpreter with what `tools/export/architectures.py` needs, which exports the
 networks. Each program is run in two processes of its own: the first finds no shader cache, the
@@ -160,28 +161,37 @@ def row(name: str, record: Record) -> list[str]:
             f"{cold['planned'] / 1e6:.3f}", *times]
 
 
-def table(records: dict[str, Record]) -> list[str]:
-    """Lines of Markdown: a sentence of sums, and the table."""
-    exported = {n: r for n, r in records.items() if "export" not in r}
-    ran = {n: r for n, r in exported.items() if "error" in r["cold"]}
-    right = [n for n, r in ran.items() if is_right(r["cold"])]
-    alone = [n for n in right if not ran[n]["cold"]["hosts"]]
-    lines = [f"Of {len(records)} networks {len(exported)} are exported, {len(ran)} of these run, "
+def table(rows: dict[str, list[str]]) -> list[str]:
+    """Lines of Markdown: a sentence of sums, and the table; `rows` are the cells by network."""
+    exported = {n: cells for n, cells in rows.items() if not cells[1].startswith("not exported")}
+    ran = {n: cells for n, cells in exported.items() if cells[2]}
+    right = [n for n, cells in ran.items() if cells[1] == "right"]
+    alone = [n for n in right if ran[n][4] == "none"]
+    lines = [f"Of {len(rows)} networks {len(exported)} are exported, {len(ran)} of these run, "
              f"and {len(right)} ({100 * len(right) / max(len(exported), 1):.0f} %) are right; "
              f"{len(alone)} have no step on the host.", "",
              "| network | result | error | PyTorch's | host kernels | peak MB | cold ms | warm ms "
              "|",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    return lines + [f"| {' | '.join(row(name, record))} |" for name, record in records.items()]
+    return lines + [f"| {' | '.join(rows[name])} |" for name in sorted(rows)]
 
 
-def write(lines: list[str]) -> None:
-    """Puts the table between its marks in the README of the tools."""
+def rows_in(text: str) -> dict[str, list[str]]:
+    """The cells of the networks in a table, by network."""
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
+             if line.startswith("| ")]
+    return {cells[0]: cells for cells in found[2:]}
+
+
+def write(rows: dict[str, list[str]]) -> None:
+    """Puts rows into the table between its marks in the README of the tools; those of other
+    networks stay there."""
     text = README.read_text("utf-8")
     head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    before, end, tail = rest.partition(END)
     if not (begin and end):
         raise SystemExit(f"{README} has no {BEGIN.strip()} .. {END.strip()}")
+    lines = table({**rows_in(before), **rows})
     README.write_text(head + begin + "\n".join(lines) + "\n" + end + tail, "utf-8")
 
 
@@ -209,11 +219,11 @@ def main() -> int:
             exporter.close()
     records = {path.stem: json.loads(path.read_text("utf-8"))
                for path in sorted(options.folder.glob("*.json"))}
-    lines = table(records)
+    rows = {name: row(name, record) for name, record in records.items()}
     if options.write:
-        write(lines)
+        write(rows)
     else:
-        print("\n".join(lines if options.show else lines[:1]))
+        print("\n".join(table(rows)[:None if options.show else 1]))
     return int(any("error" in r.get("cold", {}) and not is_right(r["cold"])
                    for r in records.values()))
 

@@ -1,10 +1,10 @@
-"""How many bytes of activations are alive at each step of a run, with and without strips?
+"""How many bytes of activations are alive at each step of a run, with each preference?
 
     python tools/measure/arena.py MODEL.pte ... [--plot CHART.svg]
 
-A line for each program: steps, and the most bytes that are alive at once, with `prefer="balanced"`
-and with `prefer="memory"`. The picture has a panel for each, from the first step to the last. No
-program is loaded: these are the storages of work lists for the device, as planned.
+A line for each program: steps, and the most bytes that are alive at once, with each value of
+`prefer`. The picture has a panel for each program, from the first step to the last. No program is
+loaded: these are the storages of work lists for the device, as planned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vkrt.lowering.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.runtime.open_device import OpenDevice
-from vkrt.work.target import PREFERENCES
+from vkrt.work.option_values import PREFERENCES
 
 # Of a panel, in units of the picture
 WIDTH, HEIGHT, EDGE = 380, 180, 44

@@ -38,9 +38,9 @@ import numpy as np
 
 import vkrt
 import vkrt.compiler.compiler
+import vkrt.dynamic.ranges
 import vkrt.graph.build
 import vkrt.graph.wide
-import vkrt.ops.ranges
 import vkrt.program.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident

@@ -187,26 +187,27 @@ class Runner:
     def _read(self) -> tuple[int, float]:
         """(bytes, milliseconds of reading and packing) so far."""
         # Reports have what is planned; this is measured where the bytes arrive.
-        reader = self.method._loaded.reader
-        if reader is None:
-            return 0, 0.0
-        found = reader.statistics()
-        return found["bytes"], (found["read_seconds"] + found["pack_seconds"]) * 1e3
+        weights = self.method._loaded._weights[0]
+        streaming = None if weights.streamer is None else weights.streamer.reader
+        found = [reader.statistics() for reader in (streaming, weights.row_reader)
+                 if reader is not None]
+        return (sum(each["bytes"] for each in found),
+                sum(each["read_seconds"] + each["pack_seconds"] for each in found) * 1e3)
 
 
 def in_turns(stream: StreamPlan) -> StreamPlan:
     """The same plan, but that nothing is transferred while something is computed: a weight is
-    reloaded when the section before the one that waits for it is complete."""
+    reloaded when the submission before the one that waits for it is complete."""
     return replace(stream, lookahead=0, records=tuple(
         Reload(weight, 0, number - 1)
-        for number, section in enumerate(stream.sections) for weight in section.waits))
+        for number, submission in enumerate(stream.submissions) for weight in submission.waits))
 
 
 def side_by_side(stream: StreamPlan) -> StreamPlan:
     """The same plan, but that all transfers start with the run and nothing waits for them."""
-    return replace(stream, lookahead=0,
-                   records=tuple(Reload(weight, 0, -1) for weight in stream.streamed),
-                   sections=tuple(replace(section, waits=()) for section in stream.sections))
+    submissions = tuple(replace(submission, waits=()) for submission in stream.submissions)
+    return replace(stream, lookahead=0, submissions=submissions,
+                   records=tuple(Reload(weight, 0, -1) for weight in stream.streamed))
 
 
 @contextmanager
@@ -217,7 +218,7 @@ def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
         planned = found.executable
         stream = planned.memory.stream and change(planned.memory.stream)
         memory = replace(planned.memory, stream=stream)
-        return replace(found, executable=replace(planned, memory=memory)), mapper
+        return found._replace(executable=replace(planned, memory=memory)), mapper
 
     with mock.patch("vkrt.compiler.compiler.plan_method", changed):
         yield

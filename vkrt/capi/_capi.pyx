@@ -5,87 +5,28 @@ Each is called by a thread without Python's lock, and holds it to its end but wh
 gives it back. `table` is a capsule with their addresses.
 """
 
-from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from cpython.pycapsule cimport PyCapsule_New
-from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport malloc
-from libc.string cimport memcpy, strcpy
+from libc.stdint cimport uint64_t
 
+from vkrt.capi.c_values cimport (
+    Outputs, array_of, buffers_at, failed, input_of, memory_at, need, put_text, semaphores_at,
+    text_at, texts_at,
+)
 from vkrt.capi.table cimport (
-    VKRT_ERROR_INTERNAL, VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_buffer,
-    vkrt_failure, vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info,
-    vkrt_options, vkrt_program, vkrt_progress, vkrt_requirements, vkrt_semaphore, vkrt_state,
-    vkrt_submission, vkrt_table, vkrt_tensor, vkrt_tensor_info,
+    VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_failure, vkrt_host_device, vkrt_log,
+    vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program, vkrt_progress, vkrt_requirements,
+    vkrt_state, vkrt_submission, vkrt_table, vkrt_tensor, vkrt_tensor_info,
 )
 
 from vkrt.capi import arrays, loading
-from vkrt.capi.codes import CapacityError, code_of, text_of
+from vkrt.capi.codes import CapacityError
 from vkrt.capi.handles import (
     close_program, close_state, info_at, method_of, name_at, new_state, programs, state_of,
 )
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.report import debug
-from vkrt.executable.lending import DeviceBuffer, Semaphore
-
-cdef extern from "Python.h":
-    enum:
-        PyBUF_READ
-        PyBUF_WRITE
-
-
-# Values to C and back
-
-cdef int put_text(char* place, size_t capacity, text) except -1:
-    """Writes a text and its zero, cut between characters where it is too long."""
-    cdef bytes data = text.encode("utf-8", "replace")[:capacity - 1]
-    data = data.decode("utf-8", "ignore").encode("utf-8", "replace")
-    memcpy(place, <const char*>data, len(data))
-    place[len(data)] = 0
-    return 0
-
-
-cdef int failed(vkrt_failure* failure, error) noexcept:
-    """The code of an exception, noted with its text. Never VKRT_OK: describing an exception may
-    fail as well, where there is no memory left."""
-    failure.code = VKRT_ERROR_INTERNAL
-    strcpy(failure.text, "an error that could not be described")
-    try:
-        failure.code = code_of(error)
-        put_text(failure.text, sizeof(failure.text), text_of(error))
-    except BaseException:
-        pass  # with what is known of it
-    return failure.code
-
-
-cdef object text_at(const char* text):
-    return None if text == NULL else text.decode("utf-8", "surrogateescape")
-
-
-cdef object memory_at(const void* data, size_t nbytes, int access):
-    """A view of the caller's memory; None for none."""
-    if data == NULL or nbytes == 0:
-        return None
-    return PyMemoryView_FromMemory(<char*>data, nbytes, access)
-
-
-cdef int need(const void* place, str name) except -1:
-    if place == NULL:
-        raise InputError(f"{name}: a null pointer")
-    return 0
-
-
-cdef list texts_at(const char** array, size_t number, str name):
-    """The host's array of texts."""
-    cdef size_t index
-    if number:
-        need(array, name)
-    texts = []
-    for index in range(number):
-        need(array[index], f"{name}[{index}]")
-        texts.append(text_at(array[index]))
-    return texts
-
 
 # The library
 
@@ -121,31 +62,6 @@ cdef int live_objects(vkrt_failure* failure, size_t* count) noexcept with gil:
     except BaseException as error:
         return failed(failure, error)
     return VKRT_OK
-
-
-# Arrays of texts that were given to hosts, which keep them: (bytes of each) -> address. There are
-# as many as there are answers, a handful.
-cdef dict given_arrays = {}
-
-
-cdef const char** array_of(texts, size_t* count) except? NULL:
-    """An array of C strings that stays to the end of the process."""
-    cdef const char** made
-    cdef size_t index
-    cdef bytes text
-    key = tuple([one.encode() for one in texts])
-    count[0] = len(key)
-    if not key:
-        return NULL
-    if key not in given_arrays:
-        made = <const char**>malloc(len(key) * sizeof(char*))
-        if made == NULL:
-            raise MemoryError
-        for index, text in enumerate(key):
-            made[index] = text
-        given_arrays[key] = <size_t>made
-    # The strings are those of the key that is kept, which may not be this one.
-    return <const char**><size_t>given_arrays[key]
 
 
 cdef int required_features(vkrt_failure* failure, const char* path, const char* weights,
@@ -315,47 +231,6 @@ cdef int output_get(vkrt_failure* failure, vkrt_program program, const char* met
 
 # Running
 
-cdef tuple sizes_of(int rank, const int64_t* sizes, str label):
-    """The host's sizes of a tensor."""
-    if not 0 <= rank <= arrays.MAX_RANK:
-        raise InputError(f"{label}: rank {rank} is not 0 to {arrays.MAX_RANK}")
-    return tuple([sizes[dim] for dim in range(rank)])
-
-
-cdef object input_of(const vkrt_tensor* tensor, info, size_t index):
-    """An input as an array over the caller's memory."""
-    label = f"input {index}"
-    dtype = arrays.dtype_of(tensor.dtype, label)
-    sizes = ()
-    if dtype is not None:
-        sizes = sizes_of(tensor.rank, tensor.sizes, label)
-    return arrays.input_array(memory_at(tensor.data, tensor.nbytes, PyBUF_READ), dtype, sizes, info,
-                              label)
-
-
-cdef class Outputs:
-    """The caller's outputs: described, then given as arrays, once a run knows their sizes."""
-
-    cdef vkrt_tensor* tensors
-    cdef size_t count
-    cdef object infos
-
-    def __call__(self, sizes):
-        cdef size_t index
-        cdef int dim
-        memories = [memory_at(self.tensors[index].data, self.tensors[index].nbytes, PyBUF_WRITE)
-                    for index in range(self.count)]
-        for index, (info, shape) in enumerate(zip(self.infos[:self.count], sizes)):
-            self.tensors[index].dtype = arrays.number_of(info.dtype)
-            self.tensors[index].rank = len(shape)
-            for dim, size in enumerate(shape):
-                self.tensors[index].sizes[dim] = size
-            self.tensors[index].nbytes = arrays.nbytes_of(info.dtype, shape)
-        if self.count != len(self.infos):
-            return memories  # which the method refuses
-        return arrays.output_arrays(memories, self.infos, sizes)
-
-
 cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
              const vkrt_tensor* inputs, size_t input_count, vkrt_tensor* outputs,
              size_t output_count) noexcept with gil:
@@ -376,31 +251,12 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
 
 # Runs on buffers of the host's device
 
-cdef list buffers_at(const vkrt_buffer* array, size_t number, str name):
-    cdef size_t index
-    if number:
-        need(array, name)
-    return [DeviceBuffer(array[index].buffer, array[index].nbytes, array[index].offset,
-                         sizes_of(array[index].rank, array[index].sizes, f"{name}[{index}]")
-                         if array[index].has_sizes else None)
-            for index in range(number)]
-
-
-cdef list semaphores_at(const vkrt_semaphore* array, size_t number, str name):
-    cdef size_t index
-    if number:
-        need(array, name)
-    return [Semaphore(array[index].semaphore,
-                      array[index].value if array[index].is_timeline else None)
-            for index in range(number)]
-
-
 cdef int submit(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
                 const vkrt_submission* submission, uint64_t* copied) noexcept with gil:
     try:
-        from vkrt.capi import lending
+        from vkrt.capi import external_runs
 
-        copied[0] = lending.submit(
+        copied[0] = external_runs.submit(
             <size_t>program, text_at(method), <size_t>state,
             buffers_at(submission.inputs, submission.input_count, "inputs"),
             buffers_at(submission.outputs, submission.output_count, "outputs"),
@@ -413,9 +269,9 @@ cdef int submit(vkrt_failure* failure, vkrt_program program, const char* method,
 
 cdef int wait(vkrt_failure* failure, vkrt_program program, const char* method) noexcept with gil:
     try:
-        from vkrt.capi import lending
+        from vkrt.capi import external_runs
 
-        lending.wait(<size_t>program, text_at(method))
+        external_runs.wait(<size_t>program, text_at(method))
     except BaseException as error:
         return failed(failure, error)
     return VKRT_OK

@@ -34,9 +34,9 @@ static void fill_compiled(void) { vkrt_fill_compiled_table(&compiled); }
 static pid_t user;
 
 static int check_process(void) {
-    pid_t before = 0, mine = getpid();
-    if (__atomic_compare_exchange_n(&user, &before, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-        || before == mine)
+    pid_t before = 0, process = getpid();
+    if (__atomic_compare_exchange_n(&user, &before, process, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+        || before == process)
         return VKRT_OK;
     failure.code = VKRT_ERROR_FORKED;
     strcpy(failure.text, "this process was forked after vkrt was first called");
@@ -140,31 +140,31 @@ const char *vkrt_code_name(int code) {
 
 /* A struct of the caller's as this version has it: fields that are unknown there are 0. Returns 0
  * where it sets fields that are unknown here. */
-static int take_struct(void *mine, size_t size, const void *theirs) {
+static int take_struct(void *current, size_t size, const void *host_struct) {
     size_t given = 0, at;
-    memset(mine, 0, size);
-    memcpy(&given, theirs, sizeof given);
+    memset(current, 0, size);
+    memcpy(&given, host_struct, sizeof given);
     if (given < sizeof given)
         return 0;
     for (at = size; at < given; at++)
-        if (((const char *)theirs)[at])
+        if (((const char *)host_struct)[at])
             return 0;
-    memcpy(mine, theirs, given < size ? given : size);
+    memcpy(current, host_struct, given < size ? given : size);
     return 1;
 }
 
 /* Gives back as much as the caller has room for. */
-static void give_struct(void *theirs, const void *mine, size_t size) {
+static void give_struct(void *host_struct, const void *current, size_t size) {
     size_t given;
-    memcpy(&given, theirs, sizeof given);
-    memcpy(theirs, mine, given < size ? given : size);
-    memcpy(theirs, &given, sizeof given);
+    memcpy(&given, host_struct, sizeof given);
+    memcpy(host_struct, current, given < size ? given : size);
+    memcpy(host_struct, &given, sizeof given);
 }
 
-static int has_size(const void *theirs) {
+static int has_size(const void *host_struct) {
     size_t given = 0;
-    if (theirs != NULL)
-        memcpy(&given, theirs, sizeof given);
+    if (host_struct != NULL)
+        memcpy(&given, host_struct, sizeof given);
     return given >= sizeof given;
 }
 
@@ -178,20 +178,20 @@ static int has_size(const void *theirs) {
 #define NO_SIZE "the struct is null, or its field `size` is not set to its sizeof"
 
 /* Fills a struct of the caller's by a function of a table. */
-#define FILL(table, type, theirs, function, ...) \
+#define FILL(table, type, host_struct, function, ...) \
     do { \
-        type mine; \
+        type current; \
         int code; \
         const vkrt_table *found; \
-        if (!has_size(theirs)) \
+        if (!has_size(host_struct)) \
             return fail(#type ": " NO_SIZE); \
         found = table; \
         if (found == NULL) \
             return failure.code; \
-        memset(&mine, 0, sizeof mine); \
+        memset(&current, 0, sizeof current); \
         code = found->function(&failure, __VA_ARGS__); \
         if (code == VKRT_OK) \
-            give_struct(theirs, &mine, sizeof mine); \
+            give_struct(host_struct, &current, sizeof current); \
         return code; \
     } while (0)
 
@@ -201,21 +201,21 @@ typedef struct given {
     vkrt_host_device device;
 } given;
 
-static int take_options(given *mine, const vkrt_options *theirs) {
-    memset(mine, 0, sizeof *mine);
-    if (theirs == NULL)
+static int take_options(given *current, const vkrt_options *host_struct) {
+    memset(current, 0, sizeof *current);
+    if (host_struct == NULL)
         return VKRT_OK;
-    if (!has_size(theirs))
+    if (!has_size(host_struct))
         return fail("vkrt_options: " NO_SIZE);
-    if (!take_struct(&mine->options, sizeof mine->options, theirs))
+    if (!take_struct(&current->options, sizeof current->options, host_struct))
         return fail("vkrt_options: options are set that this version does not have");
-    if (mine->options.host_device == NULL)
+    if (current->options.host_device == NULL)
         return VKRT_OK;
-    if (!has_size(mine->options.host_device))
+    if (!has_size(current->options.host_device))
         return fail("vkrt_host_device: " NO_SIZE);
-    if (!take_struct(&mine->device, sizeof mine->device, mine->options.host_device))
+    if (!take_struct(&current->device, sizeof current->device, current->options.host_device))
         return fail("vkrt_host_device: fields are set that this version does not have");
-    mine->options.host_device = &mine->device;
+    current->options.host_device = &current->device;
     return VKRT_OK;
 }
 
@@ -256,62 +256,62 @@ int vkrt_device_count(size_t *count) {
 }
 
 int vkrt_device_get(size_t index, vkrt_device_info *info) {
-    vkrt_device_info mine;
+    vkrt_device_info current;
     int code;
     if (!has_size(info))
         return fail("vkrt_device_info: " NO_SIZE);
     if (check_process() != VKRT_OK)
         return failure.code;
-    memset(&mine, 0, sizeof mine);
-    code = vkrt_describe_device(&failure, index, &mine);
+    memset(&current, 0, sizeof current);
+    code = vkrt_describe_device(&failure, index, &current);
     if (code == VKRT_OK)
-        give_struct(info, &mine, sizeof mine);
+        give_struct(info, &current, sizeof current);
     return code;
 }
 
 int vkrt_required_features(const char *path, const char *weights, vkrt_requirements *requirements) {
     FILL(path != NULL ? table_for(is_compiled(path), path) : compiled_table(), vkrt_requirements,
-         requirements, required_features, path, weights, &mine);
+         requirements, required_features, path, weights, &current);
 }
 
 /* Begins a load: there is no program unless it is done. */
-static int begin(vkrt_program *program, given *mine, const vkrt_options *options) {
+static int begin(vkrt_program *program, given *current, const vkrt_options *options) {
     if (program == NULL)
         return fail("program: a null pointer");
     *program = NULL;
-    return take_options(mine, options);
+    return take_options(current, options);
 }
 
 int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *program) {
-    given mine;
-    int code = begin(program, &mine, options);
+    given current;
+    int code = begin(program, &current, options);
     if (code != VKRT_OK)
         return code;
     if (path == NULL)
         return fail("path: a null pointer");
-    CALL(table_for(is_compiled(path), path), load, path, &mine.options, program);
+    CALL(table_for(is_compiled(path), path), load, path, &current.options, program);
 }
 
 int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
                      vkrt_program *program) {
-    given mine;
-    int code = begin(program, &mine, options);
+    given current;
+    int code = begin(program, &current, options);
     if (code != VKRT_OK)
         return code;
     if (data == NULL)
         return fail("data: a null pointer");
     CALL(table_for(size >= MAGIC_BYTES && memcmp(data, MAGIC, MAGIC_BYTES) == 0, "what is in memory"),
-         load_memory, data, size, &mine.options, program);
+         load_memory, data, size, &current.options, program);
 }
 
 int vkrt_load_fd(int fd, uint64_t offset, uint64_t length, const vkrt_options *options,
                  vkrt_program *program) {
-    given mine;
-    int code = begin(program, &mine, options);
+    given current;
+    int code = begin(program, &current, options);
     if (code != VKRT_OK)
         return code;
     CALL(table_for(is_compiled_at(fd, offset), "the part of the file"), load_fd, fd, offset, length,
-         &mine.options, program);
+         &current.options, program);
 }
 
 int vkrt_close(vkrt_program program) { CALL(table_of(program), close, program); }
@@ -319,16 +319,16 @@ int vkrt_close(vkrt_program program) { CALL(table_of(program), close, program); 
 int vkrt_method_count(vkrt_program program, size_t *count) { CALL(table_of(program), method_count, program, count); }
 
 int vkrt_method_get(vkrt_program program, size_t index, vkrt_method_info *info) {
-    FILL(table_of(program), vkrt_method_info, info, method_get, program, index, &mine);
+    FILL(table_of(program), vkrt_method_info, info, method_get, program, index, &current);
 }
 
 int vkrt_input_get(vkrt_program program, const char *method, size_t index, vkrt_tensor_info *info) {
-    FILL(table_of(program), vkrt_tensor_info, info, input_get, program, method, index, &mine);
+    FILL(table_of(program), vkrt_tensor_info, info, input_get, program, method, index, &current);
 }
 
 int vkrt_output_get(vkrt_program program, const char *method, size_t index,
                     vkrt_tensor_info *info) {
-    FILL(table_of(program), vkrt_tensor_info, info, output_get, program, method, index, &mine);
+    FILL(table_of(program), vkrt_tensor_info, info, output_get, program, method, index, &current);
 }
 
 int vkrt_run(vkrt_program program, const char *method, vkrt_state state, const vkrt_tensor *inputs,
@@ -340,19 +340,19 @@ int vkrt_run(vkrt_program program, const char *method, vkrt_state state, const v
 
 int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
                 const vkrt_submission *submission, uint64_t *copied) {
-    vkrt_submission mine;
+    vkrt_submission current;
     uint64_t nbytes = 0;
     int code;
     const vkrt_table *found;
-    memset(&mine, 0, sizeof mine);
+    memset(&current, 0, sizeof current);
     if (!has_size(submission))
         return fail("vkrt_submission: " NO_SIZE);
-    if (!take_struct(&mine, sizeof mine, submission))
+    if (!take_struct(&current, sizeof current, submission))
         return fail("vkrt_submission: fields are set that this version does not have");
     found = table_of(program);
     if (found == NULL)
         return failure.code;
-    code = found->submit(&failure, program, method, state, &mine, &nbytes);
+    code = found->submit(&failure, program, method, state, &current, &nbytes);
     if (copied != NULL)
         *copied = nbytes;
     return code;
@@ -392,5 +392,5 @@ int vkrt_state_load(vkrt_program program, const char *method, vkrt_state state, 
 }
 
 int vkrt_memory_get(vkrt_program program, vkrt_memory *memory) {
-    FILL(table_of(program), vkrt_memory, memory, memory_get, program, &mine);
+    FILL(table_of(program), vkrt_memory, memory, memory_get, program, &current);
 }

@@ -19,7 +19,7 @@ from vkrt.device.policy import policy_of, target_of
 from vkrt.device.rows import Profile, profile_of
 from vkrt.errors import VkrtError
 from vkrt.memory.source import Source
-from vkrt.runtime.map_trial import reads_files, why_none
+from vkrt.runtime.map_probe import reads_files, why_none
 from vkrt.runtime.refusals import refused_by
 from vkrt.version import __version__
 from vkrt.vk.device import Device
@@ -131,7 +131,7 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
     else:
         with closing(Source.open(__file__)) as source:  # whatever there is of a page
             mapped = ("yes" if reads_files(device, source)
-                      else "no: a trial did not show that the driver reads the pages of files")
+                      else "no: a probe did not show that the driver reads the pages of files")
     return {"map": mapped,
             "direct": "yes" if device.unified else "no: the host does not see the device's memory",
             "staged": "yes",

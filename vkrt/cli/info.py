@@ -92,7 +92,7 @@ def execute(options: argparse.Namespace) -> int:
 def _passes(description: Description, name: str, options: argparse.Namespace) -> list[str]:
     """The graph of a method, at the sizes that it is planned for, and what each pass that changes
     it makes of it, as texts."""
-    from vkrt.ops.extremes import largest_and_near
+    from vkrt.dynamic.extremes import largest_and_near
     from vkrt.passes.pipeline import run_passes
     from vkrt.passes.text import text_of
 
@@ -172,7 +172,7 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
             "pool": plan.pool_bytes + plan.upload_bytes,
             "activations": plan.activation_bytes + plan.host_bytes,
             "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,
-            "streamed": stream.bytes_per_run if stream else 0,
+            "streamed": plan.row_bytes + (stream.bytes_per_run if stream else 0),
             "lookahead": stream.lookahead if stream else 0}
 
 
@@ -232,7 +232,7 @@ def text(name: str, data: dict[str, Any]) -> str:
         if data.get(key) or key in ("weights", "activations", "staging", "peak"):
             lines.append(f"    {label:<16}{data[key]:>14,} B{data[key] / 1e6:>10.2f} MB")
     if data["streamed"]:
-        lines.append(f"    weights are loaded {counted(data['lookahead'], 'wait point')} ahead of "
+        lines.append(f"    weights are loaded {counted(data['lookahead'], 'sync point')} ahead of "
                      "their use")
     if "at_the_peak" in data:
         lines += info_memory.lines(data["at_the_peak"], data["preferences"])

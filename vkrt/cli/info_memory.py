@@ -13,7 +13,7 @@ from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.vk.device import Device
-from vkrt.work.target import PREFERENCES
+from vkrt.work.option_values import PREFERENCES
 from vkrt.work.tensor import Operand
 from vkrt.work.work_list import WorkList
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
@@ -30,7 +30,8 @@ from vkrt.runtime.open_device import OpenDevice
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk.device import Device
-from vkrt.work.records import CHOICE
+from vkrt.work.host_arguments import CHOICE
+from vkrt.work.records import HostCall
 from vkrt.work.tensor import round_up
 from vkrt.work.work_list import WorkList
 
@@ -169,7 +170,8 @@ class _Job:
 
 def _check_host(work: WorkList, name: str) -> None:
     """Refuses kernels of the host, which a runtime without Python has none of."""
-    kernels = sorted({step.kernel for step in work.steps if hasattr(step, "kernel")} - {CHOICE})
+    kernels = sorted({step.kernel for step in work.steps
+                      if isinstance(step, HostCall) and step.table is None} - {CHOICE})
     if kernels:
         raise UnsupportedError(f"{name}: {', '.join(kernels)} run on the host, and a compiled "
                                "program has no kernels for that; load the .pte file")
@@ -181,7 +183,7 @@ def _write_modules(file: BinaryIO, executables: Sequence[Executable]) -> tuple[M
     for name in sorted(shaders_of(executables)):
         file.write(bytes(-file.tell() % 4))
         code = bytes(catalog().get(name).spirv)
-        modules.append(replace(module_of(name), sha256=sha256(code).hex(),
-                               offset=file.tell(), nbytes=len(code)))
+        modules.append(module_of(name)._replace(sha256=sha256(code).hex(),
+                                                offset=file.tell(), nbytes=len(code)))
         file.write(code)
     return tuple(modules)

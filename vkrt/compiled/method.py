@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vkrt.compiler.budget import first_target
 from vkrt.compiler.compiler import (
     activation_bytes,
     plan_at,
@@ -77,7 +78,7 @@ class LoweredMethod:
         Args:
             sources: of the program's constants, `Source`s by number.
         """
-        target = target_on(device, options)
+        target = first_target(target_on(device, options), options)
         base = lower(graphs[0], target)
         if options.memory_budget is not None and len(graphs) == 1:
             base = work_in_budget(graphs[0], base, device, sources, options)
@@ -94,24 +95,25 @@ class LoweredMethod:
                 base = with_weights_of(base, work)
         return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
 
-    def compiled(self, names: Sequence[str], work: WorkList, device: Any, options: LoadOptions,
-                 written: Source, shared: tuple[SharedUse, ...]) -> CompiledMethod:
+    def compiled(self, names: Sequence[str], works: Sequence[WorkList], device: Any,
+                 options: LoadOptions, written: Source, shared: tuple[SharedUse, ...]
+                 ) -> CompiledMethod:
         """The method with its weights read from the compiled program.
 
         Args:
             names: of all methods of the program.
-            work: the first work list with its constants there.
+            works: the work lists, with the constants that they read there.
             written: the file of the compiled program, which has the weights already.
             shared: the weights that it has not to itself.
         """
-        largest, mapper = plan_method(self.graphs[0], self.works[0], work, device, [written],
+        largest, mapper = plan_method(self.graphs[0], self.works[0], works[0], device, [written],
                                       options,
                                       {storage for use in shared for storage in use.storages})
         mapper.close()
         planned = largest.planned
         plan = method_plan(names, largest)
         others, loops = [], planned.loops
-        for graph, other in zip(self.graphs[1:], self.works[1:]):
+        for graph, other in zip(self.graphs[1:], works[1:]):
             sized = plan_at(graph, other, planned, device, options)
             loops = max(loops, sized.executable.loops)
             others.append(CompiledShape(
@@ -120,11 +122,10 @@ class LoweredMethod:
         # What several methods read is in the report of a load once.
         own = tuple(record for record in plan.executable.placements
                     if record.placement != "shared")
-        executable = replace(plan.executable, loops=loops, placements=own)
+        executable = plan.executable._replace(loops=loops, placements=own)
         varied = [{shape.inputs[number] for shape in others} for number in range(len(plan.inputs))]
-        return CompiledMethod(replace(
-            plan, inputs=tuple(_with_sizes(value, sizes) for value, sizes in zip(plan.inputs,
-                                                                                 varied)),
+        return CompiledMethod(plan._replace(
+            inputs=tuple(map(_with_sizes, plan.inputs, varied)),
             outputs=tuple(map(_apart, plan.outputs)),
             executable=_with_room(executable, others)), tuple(others), shared)
 
@@ -157,7 +158,7 @@ def _with_room(executable: Executable, others: Sequence[CompiledShape]) -> Execu
             most[key] = max(block.nbytes, most.get(key, 0))
 
     def roomy(block: Block) -> Block:
-        return replace(block, nbytes=max(block.nbytes, most.get((block.kind, block.type_bits), 0)))
+        return block._replace(nbytes=max(block.nbytes, most.get((block.kind, block.type_bits), 0)))
 
     execution, figures = executable.execution, executable.figures
     blocks = tuple(map(roomy, execution.blocks))
@@ -173,4 +174,4 @@ def _with_room(executable: Executable, others: Sequence[CompiledShape]) -> Execu
         peak_bytes=(max(figures.peak_bytes, figures.weight_bytes + run)
                     if figures.order == "lazy"
                     else figures.peak_bytes + run - figures.run_bytes))
-    return replace(executable, execution=replace(execution, blocks=blocks), figures=figures)
+    return executable._replace(execution=execution._replace(blocks=blocks), figures=figures)

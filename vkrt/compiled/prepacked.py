@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import NOWHERE, Constant, Operand, itemsize
 
@@ -45,6 +45,6 @@ def prepacked(record: Prepack, offset: int) -> Prepack:
     if not target.raw and target.nbytes == target.storage.nbytes:
         lines = math.prod(target.physical[:-1])
     sizes, order = (lines, elements // lines), (0, 1)
-    return copying.prepack(Constant(offset, target.storage.nbytes, target.dtype),
+    return strided_copy.prepack(Constant(offset, target.storage.nbytes, target.dtype),
                            Operand(target.storage, sizes, target.dtype, order),
                            Operand(NOWHERE, sizes, target.dtype, order, raw=True), record.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -160,7 +160,7 @@ class CompiledProgram:
         first, *further = fitted(self._file, target, number, method, device)
         others = {Shape(shape.inputs): shape_plan(method.plan_at(shape, executable))
                   for shape, executable in zip(method.others, further)}
-        largest = shape_plan(replace(method.largest, executable=first))
+        largest = shape_plan(method.largest._replace(executable=first))
         mapper = mapper_of(first, device, self.sources, options.weights == "map")
         return Ready(Executables(largest.graph, largest, others, self.whole), mapper)
 

@@ -68,7 +68,7 @@ def uses_of(method: int, shared: Sequence[SharedWeights]) -> tuple[SharedUse, ..
 
 def _alone(work: WorkList, storages: Sequence[int]) -> WorkList:
     """Some weights of a work list, with their storages numbered anew."""
-    made = {old: replace(work.storages[old], id=new) for new, old in enumerate(storages)}
+    made = {old: work.storages[old]._replace(id=new) for new, old in enumerate(storages)}
 
     def moved(record: Prepack) -> Prepack:
         return replace(record, target=replace(record.target,

@@ -36,7 +36,8 @@ def compiled_target(methods: Sequence[LoweredMethod], names: Sequence[str], devi
                                          placed.weights("direct", "staged")]
                                         for placed in placements])
     compiled = tuple(
-        method.compiled(names, work, device, options, written, uses_of(number, shared))
+        method.compiled(names, [work, *map(weights.with_tables, method.works[1:])], device, options,
+                        written, uses_of(number, shared))
         for number, (method, work) in enumerate(zip(methods, works)))
     return CompiledTarget(device.info.name, compiled, tuple(
         _alone(one, ", ".join(compiled[number].name for number in one.storages), device, options,

@@ -20,7 +20,7 @@ from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import host_read
 from vkrt.report.stopwatch import OnProgress
-from vkrt.work.records import Prepack, StateRecord
+from vkrt.work.records import HostCall, Prepack, StateRecord, Step
 from vkrt.work.tensor import Constant, round_up
 from vkrt.work.weights import Weight
 from vkrt.work.work_list import WorkList
@@ -76,6 +76,9 @@ class CompiledWeights:
                     self._add_constant(record.constant)
             for state in work.states:
                 self._add_constant(state.constant)
+            for step in work.steps:
+                if isinstance(step, HostCall) and step.table is not None:
+                    self._add_constant(step.table.constant)
 
     @property
     def nbytes(self) -> int:
@@ -122,12 +125,24 @@ class CompiledWeights:
     def apply(self, work: WorkList) -> WorkList:
         """The work list with all of its constants in the file, which is its only source."""
         prepacks = sorted(map(self._prepack, work.prepacks), key=lambda p: p.constant.offset)
-        return replace(work, prepacks=tuple(prepacks), states=tuple(map(self._state, work.states)))
+        return replace(self.with_tables(work), prepacks=tuple(prepacks),
+                       states=tuple(map(self._state, work.states)))
+
+    def with_tables(self, work: WorkList) -> WorkList:
+        """The work list with the tables in the file that its steps read rows of: of one at a
+        further shape, whose weights and states are those of the first."""
+        return replace(work, steps=tuple(map(self._step, work.steps)))
 
     def _prepack(self, record: Prepack) -> Prepack:
         if can_be_prepacked(record) and (piece := self._pieces.get(key_of(record))) is not None:
             return prepacked(record, piece.offset)
         return replace(record, constant=self._moved(record.constant))
+
+    def _step(self, step: Step) -> Step:
+        if not isinstance(step, HostCall) or step.table is None:
+            return step
+        return replace(step, table=replace(step.table,
+                                           constant=self._moved(step.table.constant)))
 
     def _state(self, state: StateRecord) -> StateRecord:
         return replace(state, constant=self._moved(state.constant))

@@ -1,9 +1,10 @@
 """What a method is lowered to under a memory budget, where that leaves a choice.
 
-Without strips of rows (`vkrt.passes.strips`), activations may take what a budget leaves no room
-for; without weights in parts (`vkrt.passes.divide_weights`) a pool holds the largest of them. The
-ways to lower a method are tried in the order of the time that they take, up to the first one that
-keeps to the budget; for as few bytes as possible all are tried, and the smallest is taken.
+Without nodes in parts as with `prefer="memory"` (`vkrt.passes.divide_activations`), activations may
+take what a budget leaves no room for; without weights in parts (`vkrt.passes.divide_weights`) a
+pool holds the largest of them. The ways to lower a method are tried in the order of the time that
+they take, up to the first one that keeps to the budget; for as few bytes as possible all are tried,
+and the smallest is taken.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
+from vkrt.ops.registry import known
+from vkrt.passes.divide_activations import undivided
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.work_list import WorkList
@@ -21,17 +24,45 @@ from vkrt.work.work_list import WorkList
 PARTS = (1 << 20, 1 << 18)
 
 
+def first_target(target: Target, options: LoadOptions) -> Target:
+    """What a method is lowered for first.
+
+    Where all weights are streamed, and no budget says how much may stay, the host reads rows that a
+    run chooses, and nodes are whole: in parts they read their weights again in each part, so that
+    streamed weights have to stay for all of them.
+    """
+    if options.weights != "stream" or options.memory_budget is not None:
+        return target
+    target = replace(target, reads_rows=True)
+    return undivided(target) if options.prefer == "balanced" else target
+
+
+def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkList | None:
+    """The work list in which the host reads the rows of constants that a run chooses; None where
+    there is no budget, or no such rows."""
+    if (options.memory_budget is None or work.target.reads_rows
+            or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
+        return None
+    made = lower(graph, replace(work.target, reads_rows=True))
+    if not made.row_bytes:
+        return None
+    return made if graph.is_dynamic else replace(made, memo=None)
+
+
 def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterator[WorkList]:
     """Work lists of a method that may take less memory than `work` and each other, and more time.
     """
     if options.memory_budget is None or graph.is_dynamic:
         return
-    target: Target = work.target
-    if options.prefer != "memory":
-        target = replace(target, prefer="memory")
-        strips = lower(graph, target)
-        if len(strips.steps) != len(work.steps):
-            yield replace(strips, memo=None)
+    target: Target = replace(work.target, prefer="memory")
+    others = {"balanced": (undivided(work.target), target), "speed": (target,), "memory": ()}
+    counts = {len(work.steps)}
+    for other in others[options.prefer]:
+        made = lower(graph, other)
+        # As many as before where neither has nodes in parts
+        if len(made.steps) not in counts:
+            counts.add(len(made.steps))
+            yield replace(made, memo=None)
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
             yield replace(lower(graph, replace(target, max_weight=most)), memo=None)

@@ -14,26 +14,27 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from vkrt.compiler.budget import smaller_works
+from vkrt.compiler.budget import first_target, smaller_works, with_row_reads
 from vkrt.compiler.plan_search import BudgetTooSmall, PlanSearch
 from vkrt.compiler.planned import Planned
 from vkrt.compiler.planner import Planner
 from vkrt.compiler.shape import ShapePlan
 from vkrt.device.policy import policy_of, target_of
+from vkrt.dynamic.extremes import largest_and_near
+from vkrt.dynamic.runtime_scalars import limits
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.ids import index_limits
-from vkrt.ops.late import limits
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.cost import cost_of
-from vkrt.plan.stream.sections import sections_at
+from vkrt.plan.stream.other_sizes import submissions_at
 from vkrt.plan.weight_reads import mapped_read
 from vkrt.work.records import Prepack
+from vkrt.work.speed import Speed
 from vkrt.work.target import Target
 from vkrt.work.work_list import WorkList
 
@@ -45,7 +46,7 @@ def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Grap
         UnsupportedError: the method needs what vkrt does not have.
     """
     graphs = largest_and_near(graph)
-    work = lower(graphs[0], target_on(device, options))
+    work = lower(graphs[0], first_target(target_on(device, options), options))
     if not graph.is_dynamic:
         # No other sizes will be lowered from it: what lowering remembers for them goes.
         return graph, replace(work, memo=None)
@@ -101,8 +102,10 @@ def _best(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any], opt
     `_planned` makes of it."""
     found: list[tuple[WorkList, WorkList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
+    rows = with_row_reads(graph, base, options)
+    works = (base,) if rows is None else (base, rows)
     with ExitStack() as imports:
-        for each in chain((base,), smaller_works(graph, base, options)):
+        for each in chain(works, smaller_works(graph, works[-1], options)):
             try:
                 work, memory, mapper = _planned(each, device, sources, options)
             except BudgetTooSmall as error:
@@ -110,21 +113,29 @@ def _best(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any], opt
                 continue
             imports.callback(mapper.close)
             found.append((each, work, memory, mapper))
-            # Activations that wait in the host's memory may take more time than strips, or less.
-            if options.budget is not None and not memory.spill_bytes:
+            # Where weights are streamed, reads of rows may be fewer bytes. Activations that wait in
+            # the host's memory may take more time than strips, or less.
+            may_read_less = rows is not None and each is base and memory.stream is not None
+            if options.budget is not None and not memory.spill_bytes and not may_read_less:
                 break
         if not found:
             raise min(refused, key=lambda error: error.needed)
-        if options.budget is not None:
-            speed = policy_of(device.info).speed
-            best = min(found, key=lambda entry: sum(cost_of(entry[1], speed).step_seconds))
-        else:
-            best = min(found, key=lambda entry: entry[2].peak_bytes)
+        speed = policy_of(device.info).speed
+        # Of equal peaks, where the smallest is asked for, the one of less time
+        best = min(found, key=lambda entry: (
+            entry[2].peak_bytes if options.budget is None else 0,
+            _run_seconds(entry[1], entry[2], speed)))
         imports.pop_all()
     for entry in found:
         if entry is not best:
             entry[3].close()
     return best
+
+
+def _run_seconds(work: WorkList, memory: MemoryPlan, speed: Speed) -> float:
+    """What a run is expected to take if nothing of it overlaps."""
+    streamed = memory.stream.bytes_per_run if memory.stream is not None else 0
+    return sum(cost_of(work, speed).step_seconds) + streamed / speed.reads
 
 
 def _planned(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
@@ -171,7 +182,7 @@ def plan_at(graph: Graph, work: WorkList, base: Planned, device: Any, options: L
     lowered = work
     work, result = Planner(device, options).plan_activations(work, beside)
     if memory.stream is not None:
-        result = replace(result, stream=memory.stream, sections=sections_at(
+        result = replace(result, stream=memory.stream, submissions=submissions_at(
             memory.stream, memory.placements, base.work, work))
     return _shape_plan(Planned(graph, lowered, work, result, base.specialization))
 

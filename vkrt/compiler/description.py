@@ -60,16 +60,17 @@ class Description:
         """
         if method not in self._graphs:
             # With all operators, which a cached plan does without
+            from vkrt.dynamic.ranges import find_dynamic
             from vkrt.graph.build import build_graph
             from vkrt.graph.wide import check_wide
             from vkrt.graph.zeros import mark_zeros
-            from vkrt.ops.ranges import find_dynamic
             from vkrt.ops.registry import kernels, mutated
 
             for candidate in self.program.plans:
                 if candidate.name == method:
                     graph = build_graph(self.source, self.program, candidate, kernels(),
-                                        find_dynamic, mutated, self._files.external)
+                                        find_dynamic, mutated, self._files.external,
+                                        self.sources[1:])
                     check_wide(graph, self.sources)
                     mark_zeros(graph, self.sources)
                     self._graphs[method] = graph

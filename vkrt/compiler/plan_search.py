@@ -8,6 +8,7 @@ from typing import Any
 
 from vkrt.compiler.planner import Planner
 from vkrt.errors import InputError
+from vkrt.plan.arena import packing_once
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.placement import Placements, placements_of
@@ -49,6 +50,10 @@ class PlanSearch:
         """The plan for these options; see `vkrt.compiler.compiler` for what is raised."""
         if not options.has_budget:
             return self._plan(options)
+        with packing_once():
+            return self._in_budget(options)
+
+    def _in_budget(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
         if options.budget is None:
             return self._smallest(options)
         try:

@@ -20,7 +20,7 @@ from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.states import state_plan
 from vkrt.report.memory import WeightRecord
-from vkrt.work.records import Dispatch
+from vkrt.work.records import Dispatch, Table
 from vkrt.work.work_list import WorkList
 
 
@@ -68,8 +68,9 @@ class Planned:
     def placements(self) -> tuple[WeightRecord, ...]:
         """As `Executable.placements`."""
         placements = self.memory.placements
-        return tuple(WeightRecord(weight.name, weight.nbytes, placement.kind, placement.why)
-                     for weight, placement in zip(placements.catalog, placements.each))
+        return (*(WeightRecord(weight.name, weight.nbytes, placement.kind, placement.why)
+                  for weight, placement in zip(placements.catalog, placements.each)),
+                *map(_table_record, self.work.tables))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -105,4 +106,9 @@ class Planned:
     @property
     def record(self) -> Executable:
         """All of that as a record of its own."""
-        return Executable(*(getattr(self, field.name) for field in fields(Executable)))
+        return Executable(*(getattr(self, name) for name in Executable._fields))
+
+
+def _table_record(table: Table) -> WeightRecord:
+    return WeightRecord(table.name, table.constant.nbytes, "rows",
+                        f"a run reads those of its {table.rows} rows that it has chosen")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vkrt.errors import InputError
 from vkrt.executable.executable import Executable
-from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph
 from vkrt.work.limits import IndexLimit, Limit, Read
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 STEP_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """What decides everything about a call but the data: equal shapes run the same commands.
 
     Attributes:
@@ -53,8 +51,9 @@ class Shape:
                    tuple(graph.values.get(read, 0) for read in reads))
 
     def resolve(self, graph: Graph) -> Graph:
-        """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
-        from vkrt.ops.resolving import resolve  # with all operators, which cached plans do without
+        """The graph at these sizes; see `vkrt.dynamic.resolve.resolve`."""
+        # With all operators, which cached plans do without
+        from vkrt.dynamic.resolve import resolve
 
         return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
 
@@ -79,8 +78,7 @@ def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
     return int(array.flat[read.element])
 
 
-@dataclass(frozen=True)
-class ShapePlan:
+class ShapePlan(NamedTuple):
     """A method at one shape: what it does, and where everything will lie.
 
     Attributes:

@@ -15,8 +15,8 @@ cdef struct Block:
     void* handle  # VmaAllocation
     # First byte that the host sees, or NULL where the memory is not host-visible
     void* mapped
-    # Where a test wants `mapped` to be a copy (see `vkrt.vk.pretence`), the first byte of the
-    # memory itself; else NULL
+    # Where a test wants `mapped` to be a copy (see `vkrt.vk.device_override`), the first byte of
+    # the memory itself; else NULL
     void* behind
     uint64_t size
     uint32_t memory_type

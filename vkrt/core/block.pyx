@@ -95,9 +95,9 @@ cdef int fetch(Block* block, uint64_t size, uint64_t alignment, int memory_type)
         return VK_ERROR_OUT_OF_DEVICE_MEMORY
     required.size = size
     required.alignment = alignment
-    required.memoryTypeBits = <uint32_t>1 << (0 if device.pretends else memory_type)
+    required.memoryTypeBits = <uint32_t>1 << (0 if device.has_overrides else memory_type)
     block.coherent = flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT != 0
-    if device.pretends and visible and not block.coherent:
+    if device.has_overrides and visible and not block.coherent:
         copy = malloc(size)
         if copy == NULL:
             return VK_ERROR_OUT_OF_HOST_MEMORY

@@ -18,6 +18,8 @@ cdef enum:
     STAGING = -1
     # Parts of the staging buffer through which weights are streamed
     UPLOAD_SLOTS = 2
+    # Beyond this no byte of a file is: 2^62.
+    MOST_BYTES = 4611686018427387904
     # That a dispatch may have, 32 bits each: as many as every device takes
     MOST_PUSH_CONSTANTS = 32
 

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from vkrt.core.check cimport STAGING, Check
+from vkrt.core.check cimport MOST_BYTES, STAGING, Check
 from vkrt.core.check_commands cimport check_execution
 from vkrt.core.check_shared cimport check_uses
 from vkrt.core.check_weights cimport check_weights
@@ -43,11 +43,6 @@ from vkrt.core.records cimport (
     StorageRow,
     Text,
 )
-
-cdef enum:
-    # Beyond this no byte of a file is: 2^62.
-    MOST_BYTES = 4611686018427387904
-
 
 cdef int check_method(const Records* records, const CompiledMethodRow* method,
                       const Rows* shared, int64_t sources, int64_t source_bytes,
@@ -280,6 +275,10 @@ cdef int check_states(Check* c, const ExecutableRow* executable) noexcept nogil:
             return wrong(c, &state.nbytes, fail(
                 c.error, VKRT_ERROR_FORMAT, "as many as the tensor's elements have, %lld at most",
                 <long long>state.range.nbytes))
+        if not 0 <= state.places <= elements:
+            return wrong(c, &state.places, fail(
+                c.error, VKRT_ERROR_FORMAT, "0 to %lld, as many as the tensor has elements",
+                <long long>elements))
         nbytes = 0
         if state.is_zero:
             status = check_in_file(c, &state.source, &state.offset, &nbytes)

@@ -7,8 +7,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from vkrt.core.check cimport (
+    MOST_BYTES,
     MOST_PUSH_CONSTANTS,
     Check,
+    check_in_file,
     check_memory,
     check_range,
     find_module,
@@ -25,6 +27,7 @@ from vkrt.core.records cimport (
     ANY_READ_ARGUMENT,
     COMMAND_COPY,
     COMMAND_DISPATCH,
+    DTYPE_INT32,
     BarrierCommandRow,
     BindingRow,
     CopyCommandRow,
@@ -39,6 +42,7 @@ from vkrt.core.records cimport (
     ModuleBindingRow,
     ModuleRow,
     Records,
+    RowTableRow,
     Rows,
     SubmissionRecordRow,
 )
@@ -234,7 +238,8 @@ cdef int check_array(Check* c, const HostArrayRow* array) noexcept nogil:
 
 
 cdef int check_host(Check* c, const HostKernelRow* host) noexcept nogil:
-    """A kernel of the host; a branch has pairs of an array and what it has to be."""
+    """A kernel of the host; a branch has pairs of an array and what it has to be; a read of rows
+    has a table."""
     cdef const HostArrayRow* arrays = c.records.host_array
     cdef const Member* args = c.records.any + host.args.first
     cdef const Member* pair
@@ -247,6 +252,8 @@ cdef int check_host(Check* c, const HostKernelRow* host) noexcept nogil:
     for k in range(host.writes.first, host.writes.first + host.writes.count):
         if status == VKRT_OK:
             status = check_array(c, arrays + k)
+    if status == VKRT_OK and host.table.is_there:
+        return check_row_read(c, host)
     if status == VKRT_OK and is_branch(c.records, host):
         for k in range(host.args.count):
             pairs = c.records.any_rows + args[k].row
@@ -260,8 +267,35 @@ cdef int check_host(Check* c, const HostKernelRow* host) noexcept nogil:
     return check_arguments(c, &host.args, host.reads.count) if status == VKRT_OK else status
 
 
+cdef int check_row_read(Check* c, const HostKernelRow* host) noexcept nogil:
+    """One array of the numbers of rows, one that has room for these, and a table in a file."""
+    cdef const RowTableRow* table = &host.table.value
+    cdef const HostArrayRow* indices = c.records.host_array + host.reads.first
+    cdef const HostArrayRow* rows = c.records.host_array + host.writes.first
+    cdef int64_t end = c.source_bytes if c.source_bytes else MOST_BYTES, nbytes
+    cdef int status
+    if host.reads.count != 1 or host.writes.count != 1 or host.args.count != 0 \
+            or is_branch(c.records, host):
+        return wrong(c, &host.reads.count, fail(
+            c.error, VKRT_ERROR_FORMAT, "an array of numbers of rows, and one of rows"))
+    if indices.dtype != DTYPE_INT32:
+        return wrong(c, &indices.dtype, fail(c.error, VKRT_ERROR_FORMAT, "numbers of rows"))
+    status = check_in_file(c, &table.source, &table.offset, &table.row_bytes)
+    if status != VKRT_OK:
+        return status
+    if table.rows <= 0 or multiply_overflows(table.row_bytes, table.rows, &nbytes) \
+            or nbytes > end - table.offset:
+        return wrong(c, &table.rows, fail(
+            c.error, VKRT_ERROR_FORMAT, "rows within a file of %lld bytes", <long long>end))
+    if multiply_overflows(product_of(c.records, &indices.sizes), table.row_bytes, &nbytes) \
+            or nbytes != product_of(c.records, &rows.sizes) * itemsize_of(rows.dtype):
+        return wrong(c, &table.row_bytes, fail(
+            c.error, VKRT_ERROR_FORMAT, "as many bytes of rows as there is room for"))
+    return VKRT_OK
+
+
 cdef bint is_branch(const Records* records, const HostKernelRow* host) noexcept nogil:
-    """Whether it is a choice (`vkrt.work.records.CHOICE`), not a kernel."""
+    """Whether it is a choice (`vkrt.work.host_arguments.CHOICE`), not a kernel."""
     return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::choice",
                                                 12)
 

@@ -67,9 +67,9 @@ cdef struct Device:
     # Process that opened (or adopted) it
     int process
     bint owned
-    # For tests, see vkrt.vk.pretence: memory types that are told are not the driver's; submissions
+    # For tests, see vkrt.vk.device_override: the memory types are not the driver's; submissions
     # fail while host memory is imported, of which there is so much.
-    bint pretends
+    bint has_overrides
     bint loses_imports
     int imports
     # One for whoever has opened it, and one for each child

@@ -16,6 +16,7 @@ from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.kernels cimport Kernel
 from vkrt.core.poll cimport Poll
+from vkrt.core.reader cimport Reader
 from vkrt.core.recorded cimport Recording
 from vkrt.core.records cimport ExecutionPlanRow, Records
 from vkrt.core.streamer cimport Streamer
@@ -39,6 +40,8 @@ cdef struct Execution:
     ExternalIO external
     # Of the weights, where some are streamed: set by the user, once it is bound
     Streamer* streamer
+    # Of the program's files, where the plan reads rows that it chooses: set like that
+    Reader* reader
 
 
 # No memory is allocated yet. Balance with `close_execution`, also where it failed.

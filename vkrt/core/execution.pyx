@@ -89,14 +89,14 @@ cdef int run_recording(Execution* execution, const Recording* recording, const H
     cdef bint skipping = False
     cdef int64_t i
     if execution.streamer != NULL:
-        return run_streamed(execution.streamer, recording, handles, host, error)
+        return run_streamed(execution.streamer, recording, handles, execution.reader, host, error)
     for i in range(recording.count):
         if not (skipping and skips) and run_commands(
                 &execution.submission, &recording.items[i].commands, host.poll, host.poll_data,
                 error):
             return error.status
         if recording.items[i].host != NULL and run_host_kernel(
-                host, handles, recording.items[i].host, i, &skipping, error):
+                host, execution.reader, handles, recording.items[i].host, i, &skipping, error):
             return error.status
     return VKRT_OK
 
@@ -246,7 +246,7 @@ cdef void unbind_execution(Execution* execution) noexcept nogil:
     close_handles(&execution.handles)
     memset(&execution.pool, 0, sizeof(execution.pool))
     memset(&execution.sets, 0, sizeof(execution.sets))
-    execution.streamer = NULL
+    execution.streamer, execution.reader = NULL, NULL
 
 
 cdef void close_execution(Execution* execution) noexcept nogil:

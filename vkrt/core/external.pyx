@@ -10,7 +10,7 @@ from vkrt.core.command cimport (
 )
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.handles cimport buffer_of, place_handle
-from vkrt.core.resource cimport check_range, lend_buffer
+from vkrt.core.resource cimport check_range, adopt_buffer
 from vkrt.core.vulkan cimport (
     VK_ACCESS_HOST_WRITE_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT,
     VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT,
@@ -20,7 +20,7 @@ from vkrt.core.vulkan cimport (
 
 cdef int use_buffer(Buffer* buffer, Device* device, const ExternalBuffer* external,
                     Error* error) noexcept nogil:
-    return lend_buffer(buffer, device, external.handle, external.offset + external.nbytes, error)
+    return adopt_buffer(buffer, device, external.handle, external.offset + external.nbytes, error)
 
 
 cdef int place_external(ExternalIO* external, Handles* handles, const IOBinding* binding,
@@ -56,7 +56,7 @@ cdef int record_copy(const CommandBuffer* commands, const Handles* handles,
     cdef Buffer outside
     cdef uint64_t offset
     cdef const Buffer* inside = buffer_of(handles, &copy.range, &offset)
-    # The struct of a buffer that is lent holds nothing that would have to be released.
+    # The struct of an adopted buffer holds nothing that would have to be released.
     if (use_buffer(&outside, handles.device, &copy.buffer, error)
             or check_range(&outside, copy.buffer.offset, copy.nbytes, error)
             or check_range(inside, offset, copy.nbytes, error)):

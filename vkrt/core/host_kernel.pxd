@@ -1,7 +1,7 @@
 # cython: language_level=3
 """What a run asks of its host: whether to go on, and kernels that run on the host.
 
-A branch is no kernel: the core reads its conditions itself.
+A branch is no kernel, and nor is a read of rows: the core reads conditions and rows itself.
 """
 
 from libc.stdint cimport int64_t
@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 from vkrt.core.error cimport Error
 from vkrt.core.handles cimport Handles
 from vkrt.core.poll cimport Poll
+from vkrt.core.reader cimport Reader
 from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records
 
 # Runs the kernel behind a submission, whose number is that in the plan; its arrays lie at
@@ -42,11 +43,13 @@ cdef struct Host:
     HostClock* clock
 
 
-# Runs the kernel behind submission `number`, or reads the conditions of a branch. `skipping` is
-# whether the kernel stands in a branch that is not taken, and becomes the same for what is behind.
+# Runs the kernel behind submission `number`, or reads rows, or the conditions of a branch.
+# `skipping` is whether the kernel stands in a branch that is not taken, and becomes the same for
+# what is behind.
+#   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
 cdef extern int run_host_kernel "vkrt_run_host_kernel"(
-    const Host* host, const Handles* handles, const HostKernelRow* kernel, int64_t number,
-    bint* skipping, Error* error) noexcept nogil
+    const Host* host, Reader* reader, const Handles* handles, const HostKernelRow* kernel,
+    int64_t number, bint* skipping, Error* error) noexcept nogil
 # VKRT_ERROR_UNSUPPORTED, with the name, where a plan has a kernel of the host.
 cdef extern int refuse_host_kernels "vkrt_refuse_host_kernels"(
     const Records* records, const ExecutionPlanRow* plan, Error* error) noexcept nogil

@@ -8,6 +8,7 @@ from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
 from vkrt.core.handles cimport flush_range, host_address, invalidate_range
 from vkrt.core.records cimport DTYPE_FLOAT16, DTYPE_FLOAT32, HostArrayRow, Member, Rows
+from vkrt.core.row_reads cimport read_rows
 from vkrt.core.system cimport now
 
 
@@ -28,7 +29,8 @@ cdef int refuse_host_kernels(const Records* records, const ExecutionPlanRow* pla
     cdef int64_t i
     for i in range(plan.submissions.first, plan.submissions.first + plan.submissions.count):
         kernel = &records.submission_record[i].host.value
-        if records.submission_record[i].host.is_there and not is_branch(records, kernel):
+        if (records.submission_record[i].host.is_there and not kernel.table.is_there
+                and not is_branch(records, kernel)):
             return fail_without_kernel(records, kernel, error)
     return VKRT_OK
 
@@ -107,9 +109,12 @@ cdef int call_host(const Host* host, const Records* records, const HostKernelRow
                 <int>min(kernel.name.count, <int64_t>80), records.texts + kernel.name.first)
 
 
-cdef int run_or_skip(const Host* host, const Handles* handles, const HostKernelRow* kernel,
-                     int64_t number, bint* skipping, Error* error) noexcept nogil:
+cdef int run_or_skip(const Host* host, Reader* reader, const Handles* handles,
+                     const HostKernelRow* kernel, int64_t number, bint* skipping,
+                     Error* error) noexcept nogil:
     cdef bint branch = is_branch(handles.records, kernel)
+    if skipping[0] and kernel.table.is_there:
+        return VKRT_OK
     if skipping[0] and not branch:
         return call_host(host, handles.records, kernel, number, True, error)
     if (invalidate_arrays(handles, &kernel.reads, error)
@@ -118,15 +123,18 @@ cdef int run_or_skip(const Host* host, const Handles* handles, const HostKernelR
     if branch:
         skipping[0] = is_skipping(handles, kernel)
         return VKRT_OK
-    if call_host(host, handles.records, kernel, number, False, error):
+    if (read_rows(reader, handles, kernel, host.poll, host.poll_data, error)
+            if kernel.table.is_there
+            else call_host(host, handles.records, kernel, number, False, error)):
         return error.status
     return flush_arrays(handles, &kernel.writes, error)
 
 
-cdef int run_host_kernel(const Host* host, const Handles* handles, const HostKernelRow* kernel,
-                         int64_t number, bint* skipping, Error* error) noexcept nogil:
+cdef int run_host_kernel(const Host* host, Reader* reader, const Handles* handles,
+                         const HostKernelRow* kernel, int64_t number, bint* skipping,
+                         Error* error) noexcept nogil:
     cdef double start = seconds_now()
-    cdef int status = run_or_skip(host, handles, kernel, number, skipping, error)
+    cdef int status = run_or_skip(host, reader, handles, kernel, number, skipping, error)
     cdef HostClock* clock = host.clock
     if clock != NULL and clock.count < clock.room:
         clock.times[clock.count] = StepTime(start, seconds_now() - start)

@@ -11,7 +11,7 @@ from vkrt.core.error cimport (
 )
 from vkrt.core.buffer_executions cimport drop_buffer_executions
 from vkrt.core.execution cimport is_at_work, run_execution, settle_execution
-from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, tail_of
+from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, epilogue_of
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.method cimport (
@@ -78,7 +78,7 @@ cdef int open_method(LoadedProgram* program, int64_t number, const Text* name,
     method.row = row_named(records, name)
     if method.constants == NULL and method.row == NULL:
         return fail(error, VKRT_ERROR_FORMAT, b"%s: no target has the method '%.*s'",
-                    tail_of(program.file.name), <int>min(name.count, <int64_t>100),
+                    epilogue_of(program.file.name), <int>min(name.count, <int64_t>100),
                     records.texts + name.first)
     if pthread_mutex_init(&method.lock, NULL) != 0:
         return fail(error, VKRT_ERROR_MEMORY, b"a method's lock: the host is out of memory")
@@ -120,7 +120,7 @@ cdef int find_method(LoadedProgram* program, const char* name, ProgramMethod** m
                              <int>min(program.methods[i].name.count, <int64_t>60),
                              records.texts + program.methods[i].name.first)
     return fail(error, VKRT_ERROR_INPUT, b"no method '%.80s' in %s; it has %s", name,
-                tail_of(program.file.name), known)
+                epilogue_of(program.file.name), known)
 
 
 # Loading

@@ -31,7 +31,7 @@ cdef extern const char* why_not "vkrt_why_not_mapped"(
     const Device* device, const File* file, int64_t offset, int64_t nbytes, int64_t tail,
     uint64_t alignment) noexcept nogil
 # Refuses (VKRT_ERROR_UNSUPPORTED) a method with weights that are to be mapped and cannot be. A
-# driver of which nothing is known is tried first (`vkrt.core.map_trial`).
+# driver of which nothing is known is tried first (`vkrt.core.map_probe`).
 cdef extern int check_mapped "vkrt_check_mapped"(
     const Records* records, const CompiledMethodRow* method, const Device* device,
     const Physical* physical, const File* file, const Workarounds* known,

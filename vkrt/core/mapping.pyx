@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.imported cimport is_importable
-from vkrt.core.map_trial cimport reads_files
+from vkrt.core.map_probe cimport reads_files
 from vkrt.core.records cimport WeightReadRow
 from vkrt.core.system cimport page_size
 
@@ -90,10 +90,10 @@ cdef int check_mapped(const Records* records, const CompiledMethodRow* method,
                           alignment)
         if why != NULL:
             return refuse(records, &weights[i], why, error)
-    # Last, because the first time with a driver this is a trial. Memory of the process is what such
+    # Last, because the first time with a driver this is a probe. Memory of the process is what such
     # imports are made for.
     if (method.largest.executable.weights.mapped.count > 0 and file.fd >= 0
             and not known.maps_files and not reads_files(device, physical, file, True)):
-        return refuse(records, weights, b"a trial did not show that this driver reads the pages of "
+        return refuse(records, weights, b"a probe did not show that this driver reads the pages of "
                       b"files in place", error)
     return VKRT_OK

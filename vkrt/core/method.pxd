@@ -43,6 +43,8 @@ cdef struct Session:
     bint odd
     # Of every row of the table of blocks, see `vkrt.core.fit`
     const int64_t* type_bits
+    # See `vkrt.core.reader.ReaderOptions`
+    size_t keep_limit
 
 
 cdef struct Method:
@@ -55,6 +57,8 @@ cdef struct Method:
     Blocks arena
     # Where weights are streamed: a reader and a thread of their own
     Reader stream_reader
+    # Where runs read rows that they choose
+    Reader row_reader
     Streamer streamer
     # The method at its shapes: the largest first, then `row.others`
     Execution* executions

@@ -27,6 +27,7 @@ from vkrt.core.records cimport (
     CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows,
     SharedUseRow, WeightPlanRow,
 )
+from vkrt.core.row_reads cimport has_row_reads
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
 from vkrt.core.strategies cimport STRATEGY_PREAD
 from vkrt.core.streamer cimport close_streamer, open_streamer
@@ -41,7 +42,7 @@ cdef int open_session(Device* device, const Records* records, const File* file, 
                       Error* error) noexcept nogil:
     memset(session, 0, sizeof(session[0]))
     session.device, session.records, session.file = device, records, file
-    session.odd, session.type_bits = odd, type_bits
+    session.odd, session.type_bits, session.keep_limit = odd, type_bits, reading.keep_limit
     session.files[0] = file
     if (open_allocator(device, &session.allocator, error)
             or open_allocator(device, &session.spilled, error)
@@ -101,6 +102,8 @@ cdef int bind_shape(Method* method, Execution* execution, const Handles* state,
                                 error)
     if status == VKRT_OK and method.streamer.has_thread:
         execution.streamer = &method.streamer
+    if status == VKRT_OK and has_row_reads(execution.records, execution.plan):
+        execution.reader = &method.row_reader
     free(memory)
     return status
 
@@ -167,18 +170,37 @@ cdef int load_weights(Method* method, Error* error) noexcept nogil:
     return status
 
 
-cdef int open_stream(Method* method, Error* error) noexcept nogil:
-    """Starts what brings streamed weights; nothing where there are none."""
-    cdef Session* session = method.session
-    cdef const WeightPlanRow* plan = &method.row.largest.executable.weights
+cdef bint reads_rows(const Method* method) noexcept nogil:
+    """Whether a run at one of its shapes does."""
+    cdef const Records* records = method.session.records
+    cdef int64_t i
+    for i in range(method.row.others.count + 1):
+        if has_row_reads(records, plan_at(records, method.row, i)):
+            return True
+    return False
+
+
+cdef int open_run_reader(const Session* session, Reader* reader, Error* error) noexcept nogil:
+    """Opens a reader for what is read in every run."""
     cdef ReaderOptions options
-    if not plan.reloads.is_there:
-        return VKRT_OK
     memset(&options, 0, sizeof(options))
     # The processors may be those that the device computes on, and mapping the file's pages and
     # giving them back takes nearly twice the time of the system's own copy.
     options.strategy, options.window = STRATEGY_PREAD, DEFAULT_WINDOW
-    if (open_reader(session.files, 1, &options, &method.stream_reader, error)
+    options.keep_limit = session.keep_limit
+    return open_reader(session.files, 1, &options, reader, error)
+
+
+cdef int open_stream(Method* method, Error* error) noexcept nogil:
+    """Opens what reads rows, and starts what brings streamed weights; nothing where there are
+    none."""
+    cdef Session* session = method.session
+    cdef const WeightPlanRow* plan = &method.row.largest.executable.weights
+    if reads_rows(method) and open_run_reader(session, &method.row_reader, error):
+        return error.status
+    if not plan.reloads.is_there:
+        return VKRT_OK
+    if (open_run_reader(session, &method.stream_reader, error)
             or open_uploader(&session.allocator, &method.stream_reader, plan, &method.kept,
                              &method.streamer.uploader, error)
             or open_streamer(plan, &method.kept, &method.streamer, error)):
@@ -223,6 +245,7 @@ cdef void close_method(Method* method) noexcept nogil:
     free(method.executions)
     close_streamer(&method.streamer)
     close_reader(&method.stream_reader)
+    close_reader(&method.row_reader)
     close_handles(&method.kept)
     if method.arena.records != NULL:
         free_blocks(&method.arena)

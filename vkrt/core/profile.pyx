@@ -114,8 +114,8 @@ cdef int submit_each(Profile* profile, const Host* host, StepTime* run, StepTime
     cdef int64_t i
     for i in range(profile.recording.count):
         if profile.recording.items[i].host != NULL:
-            if run_host_kernel(host, &profile.handles, profile.recording.items[i].host, i,
-                               &skipping, error):
+            if run_host_kernel(host, profile.execution.reader, &profile.handles,
+                               profile.recording.items[i].host, i, &skipping, error):
                 return error.status
             steps[i] = host.clock.times[host.clock.count - 1]
             continue

@@ -7,9 +7,9 @@ Written by `tools/records.py --write`, from the classes of vkrt/executable/progr
 from libc.stdint cimport int64_t
 
 cdef enum:
-    LAYOUT = 0x51755ed6
+    LAYOUT = 0xd11f9ada
     TABLES = 42
-    TYPES = 95
+    TYPES = 97
 
 cdef enum:
     TABLE_TEXTS = 0
@@ -238,6 +238,7 @@ cdef struct MemoryFiguresRow:
     int64_t upload_bytes
     int64_t spill_bytes
     int64_t state_bytes
+    int64_t row_bytes
     Text packing
 
 cdef struct ExecutableRow:
@@ -303,11 +304,23 @@ cdef struct KernelRow:
 cdef struct Integers2Row:
     int64_t[2] items
 
+cdef struct RowTableRow:
+    int64_t source
+    int64_t offset
+    int64_t row_bytes
+    int64_t rows
+    Text name
+
+cdef struct MaybeRowTableRow:
+    int64_t is_there
+    RowTableRow value
+
 cdef struct HostKernelRow:
     Text name
     Rows args
     Rows reads
     Rows writes
+    MaybeRowTableRow table
 
 cdef struct MaybeHostKernelRow:
     int64_t is_there
@@ -411,6 +424,7 @@ cdef struct StateTensorRow:
     int64_t source
     int64_t offset
     int64_t is_zero
+    int64_t places
 
 cdef struct WeightRecordRow:
     Text name

@@ -26,7 +26,7 @@ cdef struct Buffer:
     VkBuffer handle
     uint64_t size
     # Whose handle somebody else has made, bound and destroys; it retains no device.
-    bint lent
+    bint is_external
     MemoryBinding memory
 
 
@@ -58,7 +58,7 @@ cdef enum BufferUse:
 cdef extern int make_buffer "vkrt_make_buffer"(
     Device* device, uint64_t size, uint32_t usage, BufferUse use, Buffer* buffer,
     Error* error) noexcept nogil
-cdef extern int lend_buffer "vkrt_lend_buffer"(
+cdef extern int adopt_buffer "vkrt_adopt_buffer"(
     Buffer* buffer, Device* device, VkBuffer handle, uint64_t size, Error* error) noexcept nogil
 cdef extern int bind_buffer "vkrt_bind_buffer"(
     Buffer* buffer, Block* block, uint64_t offset, Error* error) noexcept nogil

@@ -10,9 +10,10 @@ from vkrt.core.results cimport check_result
 from vkrt.core.vulkan cimport *
 
 
-cdef void pretend(const Device* device, VkMemoryRequirements* required) noexcept nogil:
+cdef void override_requirements(const Device* device,
+                                VkMemoryRequirements* required) noexcept nogil:
     """Where the memory types are not the driver's, all of them suit."""
-    if device.pretends:
+    if device.has_overrides:
         required.memoryTypeBits = (
             <uint32_t>-1 >> (32 - device.memory_properties.memoryTypeCount))
 
@@ -77,19 +78,19 @@ cdef int make_buffer(Device* device, uint64_t size, uint32_t usage, BufferUse us
         return error.status
     buffer.handle = handle
     device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &buffer.memory.required)
-    pretend(device, &buffer.memory.required)
+    override_requirements(device, &buffer.memory.required)
     return VKRT_OK
 
 
-cdef int lend_buffer(Buffer* buffer, Device* device, VkBuffer handle, uint64_t size,
-                     Error* error) noexcept nogil:
+cdef int adopt_buffer(Buffer* buffer, Device* device, VkBuffer handle, uint64_t size,
+                      Error* error) noexcept nogil:
     memset(buffer, 0, sizeof(buffer[0]))
     if size == 0:
         return fail(error, VKRT_ERROR_INPUT, b"a buffer needs at least one byte")
     buffer.device = device
     buffer.handle = handle
     buffer.size = size
-    buffer.lent = buffer.memory.bound = True
+    buffer.is_external = buffer.memory.bound = True
     return VKRT_OK
 
 
@@ -108,7 +109,7 @@ cdef void close_buffer(Buffer* buffer) noexcept nogil:
         return
     buffer.handle = VK_NULL_HANDLE
     buffer.memory.bound, buffer.memory.block = False, NULL
-    if not buffer.lent:
+    if not buffer.is_external:
         buffer.device.vk.vkDestroyBuffer(buffer.device.handle, handle, NULL)
         count_destroyed(buffer.device, BUFFER)
 
@@ -187,7 +188,7 @@ cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t
         return error.status
     image.handle = handle
     device.vk.vkGetImageMemoryRequirements(device.handle, handle, &image.memory.required)
-    pretend(device, &image.memory.required)
+    override_requirements(device, &image.memory.required)
     return VKRT_OK
 
 

@@ -27,6 +27,7 @@ from vkrt.core.fence cimport Fence
 from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.poll cimport Poll
+from vkrt.core.reader cimport Reader
 from vkrt.core.recorded cimport Recording
 from vkrt.core.records cimport ReloadRow, WeightPlanRow
 from vkrt.core.semaphore cimport TimelineSemaphore
@@ -97,9 +98,10 @@ cdef extern int open_streamer "vkrt_open_streamer"(
     Error* error) noexcept nogil
 # Runs all submissions once. A weight that could not be read fails the run; the next one tries
 # again.
+#   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
 cdef extern int run_streamed "vkrt_run_streamed"(
-    Streamer* streamer, const Recording* recording, const Handles* handles, const Host* host,
-    Error* error) noexcept nogil
+    Streamer* streamer, const Recording* recording, const Handles* handles, Reader* reader,
+    const Host* host, Error* error) noexcept nogil
 # Waits until the device is done with a run that was cancelled; nothing where there was none.
 cdef extern int rest_streamer "vkrt_rest_streamer"(
     Streamer* streamer, Poll poll, void* data, Error* error) noexcept nogil

@@ -210,7 +210,7 @@ cdef int submit_section(Streamer* streamer, const RecordedSubmission* item, int6
 
 
 cdef int run_all(Streamer* streamer, const Recording* recording, const Handles* handles,
-                 uint64_t run, const Host* host, Error* error) noexcept nogil:
+                 Reader* reader, uint64_t run, const Host* host, Error* error) noexcept nogil:
     cdef const RecordedSubmission* item
     cdef uint64_t needed = 0, value
     cdef int64_t i
@@ -227,7 +227,7 @@ cdef int run_all(Streamer* streamer, const Recording* recording, const Handles* 
         # one order.
         if (complete(streamer, value, host.poll, host.poll_data, error)
                 or check_arrived(streamer, needed, error)
-                or run_host_kernel(host, handles, item.host, i, &skipping, error)):
+                or run_host_kernel(host, reader, handles, item.host, i, &skipping, error)):
             return error.status
     if finish(streamer, host.poll, host.poll_data, error):
         return error.status
@@ -235,7 +235,7 @@ cdef int run_all(Streamer* streamer, const Recording* recording, const Handles* 
 
 
 cdef int run_streamed(Streamer* streamer, const Recording* recording, const Handles* handles,
-                      const Host* host, Error* error) noexcept nogil:
+                      Reader* reader, const Host* host, Error* error) noexcept nogil:
     cdef uint64_t run
     cdef Error second
     cdef int number
@@ -252,7 +252,7 @@ cdef int run_streamed(Streamer* streamer, const Recording* recording, const Hand
     streamer.started += 1
     pthread_cond_signal(&streamer.go)
     pthread_mutex_unlock(&streamer.lock)
-    if run_all(streamer, recording, handles, run, host, error) == VKRT_OK:
+    if run_all(streamer, recording, handles, reader, run, host, error) == VKRT_OK:
         streamer.broken = False
         return VKRT_OK
     # Where it was cancelled what was submitted goes on with its weights until `rest_streamer`.

@@ -2,7 +2,7 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Strided copies: how a weight's bytes come out of a constant's, checked before a byte is moved.
 
-The parameters are those of the copy shaders (shaders/common/copy.glsl, `vkrt.ops.copying`): a
+The parameters are those of the copy shaders (shaders/common/copy.glsl, `vkrt.ops.strided_copy`): a
 strided view of the source's elements in the order of the target's, whose innermost dimension is
 packed in texels of 4 elements with zeros behind its end. They may come from a file, so they may be
 any numbers: what is accepted stays within the bytes that it says it takes.

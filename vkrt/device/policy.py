@@ -1,4 +1,4 @@
-"""How vkrt uses a driver: its profile in the terms of the other rooms.
+"""How vkrt uses a driver: its profile in the terms of the other packages.
 
 `storage=` of `vkrt.load` overrides the choice of storage.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from vkrt.device.rows import FEATURES, STORAGES, Entry, Profile, profile_of
 from vkrt.errors import InputError
+from vkrt.work.speed import Speed
 from vkrt.work.target import Target
 from vkrt.work.tuning import LANES, WIDE_TILES, Tuning, WinogradTimes
 
@@ -24,25 +26,7 @@ SPECIALIZE = ("few", "all", "none")
 SWIFTSHADER = 10
 
 
-@dataclass(frozen=True)
-class Speed:
-    """What a driver does, in round numbers.
-
-    Attributes:
-        multiply_adds: per second, in products with weights.
-        bytes: per second, in steps that only move and combine elements.
-        dispatch: seconds that any step takes.
-        reads: bytes per second from a file to the pool, half of them from the disk.
-    """
-
-    multiply_adds: float = 1e10
-    bytes: float = 5e9
-    dispatch: float = 1e-5
-    reads: float = 2e9
-
-
-@dataclass(frozen=True)
-class Ceiling:
+class Ceiling(NamedTuple):
     """The most that a driver was measured to reach, for comparison in profiles.
 
     Attributes:
@@ -82,12 +66,12 @@ class Policy:
             bytes or of a multiple of 64 KiB. Buffers and views are then made larger than that.
         tuning: what operators choose kernels by.
         features: what kernels may use of a device that has it, see `vkrt.device.rows.FEATURES`.
-        speed: for choosing how far ahead weights are streamed.
+        speed: for choosing how far ahead weights are streamed, and which nodes are done in parts.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         ceiling: what profiles compare with; None where nothing was measured.
         loop_limit: iterations that an invocation may make in all its loops; None: any number.
         maps_files: whether it reads the pages of files that are imported where they are; elsewhere
-            that is tried before it is relied on (`vkrt.core.map_trial`).
+            that is tried before it is relied on (`vkrt.core.map_probe`).
         submission_seconds: methods are submitted in parts of so much expected time, where a
             watchdog, the system's own drawing or a user's Ctrl-C would wait for longer ones; None:
             in one.
@@ -213,4 +197,4 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit, scratch=scratch[winograd],
         fuses=fusions != "off", skipped=skipped_passes(fusions), tuning=tuning,
-        features=frozenset(features), refused=frozenset(refused))
+        speed=policy.speed, features=frozenset(features), refused=frozenset(refused))

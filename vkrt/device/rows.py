@@ -14,9 +14,8 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.errors import InputError
 from vkrt.files.replaceable import check_replaceable, replacing
@@ -114,8 +113,7 @@ FIELDS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What a file says of some devices.
 
     Attributes:
@@ -157,8 +155,7 @@ class Entry:
                 _numbers(self.match.get("from", "0")))
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """What the entries that match a device say together.
 
     Attributes:

@@ -6,7 +6,7 @@ by number, and to what its own records say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkrt.executable.memory import Block, MemoryFigures, Place
 from vkrt.executable.records import (
@@ -19,6 +19,7 @@ from vkrt.executable.records import (
     HostKernel,
     Kernel,
     Range,
+    RowTable,
     SubmissionRecord,
 )
 from vkrt.executable.states import StatePlan, StateTensor
@@ -38,8 +39,7 @@ from vkrt.report.memory import WeightRecord
 from vkrt.work.tensor import Storage
 
 
-@dataclass(frozen=True)
-class Executable:
+class Executable(NamedTuple):
     """Everything that it takes to load a method and to run it.
 
     Attributes:
@@ -74,6 +74,6 @@ class Executable:
 RECORDS = (
     BarrierCommand, Binding, Block, CopyCommand, DispatchCommand, ExecutionPlan, HostArray,
     HostKernel, Kernel, MemoryFigures, Place, PrepackBatch, PrepackPlan, Range, Reload, ReloadPlan,
-    StagedRead, StatePlan, StateTensor, Storage, StreamedWeight, StridedCopy, SubmissionRecord,
-    UploadPiece, WeightPlan, WeightRead, WeightRecord,
+    RowTable, StagedRead, StatePlan, StateTensor, Storage, StreamedWeight, StridedCopy,
+    SubmissionRecord, UploadPiece, WeightPlan, WeightRead, WeightRecord,
 )

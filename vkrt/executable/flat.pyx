@@ -159,16 +159,18 @@ cdef class Reader:
         cdef tuple names = NAMES[kind - type_at(0)]
         cls = CLASSES[kind - type_at(0)]
         values = []
-        made = cls.__new__(cls) if cls is not None else None
         for k in range(kind.count):
             part = type_at(parts[k].type)
-            value = self.read(part, at)
+            values.append(self.read(part, at))
             at += part.width
-            if cls is None:
-                values.append(value)
-            else:
-                PyObject_GenericSetAttr(made, names[k], value)
-        return made if cls is not None else tuple(values)
+        if cls is None:
+            return tuple(values)
+        if issubclass(cls, tuple):
+            return cls._make(values)
+        made = cls.__new__(cls)
+        for name, value in zip(names, values):
+            PyObject_GenericSetAttr(made, name, value)
+        return made
 
     cdef tuple rows(self, const Type* kind, int64_t first, int64_t count):
         """The values of rows that follow one another. Rows of the same words are one value where

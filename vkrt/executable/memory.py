@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 BlockKind = str  # one of these, of which files have the number
 BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")
@@ -14,8 +14,7 @@ ARENA_KINDS = ("activation", "host", "spill")
 SLOTS = 2
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a storage lies in its block.
 
     Attributes:
@@ -32,8 +31,7 @@ class Place:
         return self.offset + self.nbytes
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """One allocation of device memory.
 
     Attributes:
@@ -74,6 +72,7 @@ class MemoryFigures:
         spill_bytes: of the host's memory for activations while they wait; no device memory, and in
             no other figure.
         state_bytes: of what is kept from run to run.
+        row_bytes: of the rows that a run reads of tables; no device memory of their own.
         packing: the order of placing that gave the arena, for reports.
     """
 
@@ -89,6 +88,7 @@ class MemoryFigures:
     upload_bytes: int = 0
     spill_bytes: int = 0
     state_bytes: int = 0
+    row_bytes: int = 0
     packing: str = ""
 
     @property
@@ -104,7 +104,7 @@ class MemoryFigures:
                 "largest_weight": self.largest_weight, "pool_bytes": self.pool_bytes,
                 "upload_bytes": self.upload_bytes, "activation_bytes": self.activation_bytes,
                 "host_bytes": self.host_bytes, "spill_bytes": self.spill_bytes,
-                "state_bytes": self.state_bytes,
+                "state_bytes": self.state_bytes, "row_bytes": self.row_bytes,
                 "staging_bytes": self.staging_bytes, "peak_bytes": self.peak_bytes,
                 "lower_bound": self.lower_bound}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.executable.formats import DESCRIPTOR_TYPES
@@ -30,7 +29,7 @@ def check_interfaces(modules: Iterable[Module]) -> None:
         UnsupportedError: a shader is not there, or is another one.
     """
     for module in modules:
-        if replace(module, sha256="", offset=0, nbytes=0) != module_of(module.name):
+        if module._replace(sha256="", offset=0, nbytes=0) != module_of(module.name):
             raise another_shader(module.name)
 
 

@@ -7,20 +7,19 @@ refers to shaders and weights in other files.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from vkrt.executable.executable import RECORDS as EXECUTABLE_RECORDS
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import BLOCK_KINDS, MemoryFigures
 from vkrt.executable.records import ExecutionPlan
+from vkrt.work.host_arguments import ReadArgument
 from vkrt.work.limits import IndexLimit, Limit, Read
-from vkrt.work.records import ReadArgument
 from vkrt.work.tensor import ITEMSIZE, ROLES, Constant, Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleBinding:
+class ModuleBinding(NamedTuple):
     """A binding of a shader, in descriptor set 0.
 
     Attributes:
@@ -32,8 +31,7 @@ class ModuleBinding:
     type: int
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """A SPIR-V module that executables name.
 
     Attributes:
@@ -54,8 +52,7 @@ class Module:
     capabilities: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ConstantMethod:
+class ConstantMethod(NamedTuple):
     """A method that only returns numbers that the exporter was told.
 
     Attributes:
@@ -67,8 +64,7 @@ class ConstantMethod:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class MethodPlan:
+class MethodPlan(NamedTuple):
     """A method for one device, at one shape of its inputs.
 
     Attributes:
@@ -93,8 +89,7 @@ class MethodPlan:
     index_limits: tuple[IndexLimit, ...]
 
 
-@dataclass(frozen=True)
-class CompiledShape:
+class CompiledShape(NamedTuple):
     """A method at one more shape of its inputs, over the weights and states that it has.
 
     Attributes:
@@ -113,8 +108,7 @@ class CompiledShape:
     index_limits: tuple[IndexLimit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SharedUse:
+class SharedUse(NamedTuple):
     """Shared weights that a method reads, all of them.
 
     Attributes:
@@ -126,8 +120,7 @@ class SharedUse:
     storages: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class CompiledMethod:
+class CompiledMethod(NamedTuple):
     """A method for one device.
 
     Attributes:
@@ -151,18 +144,17 @@ class CompiledMethod:
         return (self.largest.executable, *map(self._at, self.others))
 
     def _at(self, shape: CompiledShape) -> Executable:
-        return replace(self.largest.executable, execution=shape.execution, figures=shape.figures)
+        return self.largest.executable._replace(execution=shape.execution, figures=shape.figures)
 
     def plan_at(self, shape: CompiledShape, executable: Executable) -> MethodPlan:
         """The method at a further shape."""
         inputs = tuple(replace(value, sizes=sizes) if isinstance(value, Tensor) else value
                        for value, sizes in zip(self.largest.inputs, shape.inputs))
-        return replace(self.largest, inputs=inputs, outputs=shape.outputs, executable=executable,
-                       limits=shape.limits, index_limits=shape.index_limits)
+        return self.largest._replace(inputs=inputs, outputs=shape.outputs, executable=executable,
+                                     limits=shape.limits, index_limits=shape.index_limits)
 
 
-@dataclass(frozen=True)
-class CompiledTarget:
+class CompiledTarget(NamedTuple):
     """The methods of a program for one device, and for those that it fits as well.
 
     Attributes:
@@ -193,8 +185,7 @@ class CompiledTarget:
                        peak_bytes=max(peak, kept + own.peak_bytes))
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """What a compiled program consists of.
 
     Attributes:

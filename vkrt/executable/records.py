@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.executable.memory import Block
 from vkrt.work.tensor import Dtype, Storage, itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A shader and what is compiled into it. Dispatches of equal kernels share a pipeline.
 
     Attributes:
@@ -33,8 +31,7 @@ class Kernel:
 STAGING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Bytes of a storage.
 
     Attributes:
@@ -47,8 +44,7 @@ class Range:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """What a dispatch reads or writes at one binding of its descriptor set.
 
     Attributes:
@@ -66,8 +62,7 @@ class Binding:
     is_written: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchCommand:
+class DispatchCommand(NamedTuple):
     """One dispatch of a kernel.
 
     Attributes:
@@ -83,16 +78,14 @@ class DispatchCommand:
     groups: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class CopyCommand:
+class CopyCommand(NamedTuple):
     """A copy from buffer to buffer; both ranges have equally many bytes."""
 
     source: Range
     target: Range
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierCommand:
+class BarrierCommand(NamedTuple):
     """A global memory barrier, with changes of images' layouts.
 
     Attributes:
@@ -111,8 +104,7 @@ class BarrierCommand:
 Command = DispatchCommand | CopyCommand | BarrierCommand
 
 
-@dataclass(frozen=True, slots=True)
-class HostArray:
+class HostArray(NamedTuple):
     """A contiguous row-major array in host-visible memory.
 
     Attributes:
@@ -131,24 +123,45 @@ class HostArray:
         return math.prod(self.sizes) * itemsize(self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class HostKernel:
-    """A kernel that the host runs when the device is done with what comes before, or a branch.
+class RowTable(NamedTuple):
+    """Rows of a file, of which a run reads those alone that it has chosen.
 
     Attributes:
-        name: e.g. "aten::mean.out", or `vkrt.work.records.CHOICE`.
+        source: number of the file.
+        offset: of the first row in the file.
+        row_bytes: of each row; they lie one after the other.
+        rows: how many there are.
+        name: of the constant, for messages.
+    """
+
+    source: int
+    offset: int
+    row_bytes: int
+    rows: int
+    name: str
+
+
+class HostKernel(NamedTuple):
+    """A kernel that the host runs when the device is done with what comes before, a branch, or a
+    read of rows.
+
+    Attributes:
+        name: e.g. "aten::mean.out", or `CHOICE` or `ROWS` of `vkrt.work.host_arguments`.
         args: as those of `vkrt.work.records.HostCall`.
         reads, writes: arrays.
+        table: what rows are read of: those that the one array of `reads` names, in its order, to
+            the one of `writes`. A negative number counts from the end, and one that is outside
+            even so is the first or the last row.
     """
 
     name: str
     args: tuple[Any, ...]
     reads: tuple[HostArray, ...]
     writes: tuple[HostArray, ...]
+    table: RowTable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionRecord:
+class SubmissionRecord(NamedTuple):
     """Commands that are submitted together, and the host's part behind them.
 
     Attributes:
@@ -166,8 +179,7 @@ class SubmissionRecord:
                 + (self.host is not None))
 
 
-@dataclass(frozen=True)
-class ExecutionPlan:
+class ExecutionPlan(NamedTuple):
     """Everything that a run does at one shape, and the memory it does it in.
 
     Attributes:
@@ -193,6 +205,12 @@ class ExecutionPlan:
     def steps(self) -> int:
         """How many dispatches, copies and kernels of the host a run has."""
         return sum(submission.steps for submission in self.submissions)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether a run reads rows of tables in the program's files."""
+        return any(submission.host is not None and submission.host.table is not None
+                   for submission in self.submissions)
 
     @property
     def accesses(self) -> Iterator[tuple[list[int], list[int]]]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkrt.executable.memory import Block
 from vkrt.executable.records import Range
 from vkrt.work.tensor import Dtype
 
 
-@dataclass(frozen=True, slots=True)
-class StateTensor:
+class StateTensor(NamedTuple):
     """A tensor that keeps its value from run to run.
 
     Attributes:
@@ -20,6 +19,9 @@ class StateTensor:
         nbytes: of the elements, without padding.
         source, offset: where the file has the value it begins with.
         is_zero: it begins with zeros, which are not read.
+        places: how many places of a text it has rows for, where operators write the rows of the
+            places that they are given and leave the others: going back to an earlier place is to
+            forget the rows behind it. 0 for a state whose new value is made of all of the old one.
     """
 
     name: str
@@ -30,10 +32,10 @@ class StateTensor:
     source: int
     offset: int
     is_zero: bool
+    places: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StatePlan:
+class StatePlan(NamedTuple):
     """Everything that a method keeps from run to run, and the memory of it.
 
     Attributes:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkrt.executable.memory import Block
 from vkrt.executable.records import Command, Kernel
 
 
-@dataclass(frozen=True, slots=True)
-class StridedCopy:
+class StridedCopy(NamedTuple):
     """How the elements of a constant lie in the buffer of a weight (`vkrt.memory.packing`).
 
     Attributes:
-        params: of the copy, as `vkrt.ops.copying.params` makes them.
+        params: of the copy, as `vkrt.ops.strided_copy.params` makes them.
         itemsize: bytes of an element, on both sides.
         rows: how many equal parts, one after the other on both sides, can be copied independently.
     """
@@ -23,8 +22,7 @@ class StridedCopy:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class WeightRead:
+class WeightRead(NamedTuple):
     """A weight whose memory the host, or the device through an import of the file, reads whole.
 
     Attributes:
@@ -45,8 +43,7 @@ class WeightRead:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class UploadPiece:
+class UploadPiece(NamedTuple):
     """A part of a streamed weight that passes a staging buffer at once.
 
     Attributes:
@@ -63,8 +60,7 @@ class UploadPiece:
     target_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedWeight:
+class StreamedWeight(NamedTuple):
     """A weight that is brought to its place in the pool in every run.
 
     Attributes:
@@ -77,8 +73,7 @@ class StreamedWeight:
     pieces: tuple[UploadPiece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRead:
+class StagedRead(NamedTuple):
     """A part of a file that is read into the staging buffer.
 
     Attributes:
@@ -97,8 +92,7 @@ class StagedRead:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PrepackBatch:
+class PrepackBatch(NamedTuple):
     """What passes the staging buffer at once.
 
     Attributes:
@@ -112,8 +106,7 @@ class PrepackBatch:
     commands: tuple[Command, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PrepackPlan:
+class PrepackPlan(NamedTuple):
     """How weights come to the device through a staging buffer.
 
     Attributes:
@@ -127,8 +120,7 @@ class PrepackPlan:
     staging_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reload:
+class Reload(NamedTuple):
     """When a streamed weight may be brought to its place, which others have had before it.
 
     Attributes:
@@ -142,8 +134,7 @@ class Reload:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadPlan:
+class ReloadPlan(NamedTuple):
     """The reloads of a run, and which submissions wait for them.
 
     Attributes:
@@ -157,8 +148,7 @@ class ReloadPlan:
     reloads: tuple[Reload, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WeightPlan:
+class WeightPlan(NamedTuple):
     """All weights of a method. Those that another method has on the device are none of these.
 
     Attributes:

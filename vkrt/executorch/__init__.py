@@ -47,8 +47,8 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
             programs are loaded, and the options are others.
     """
     from vkrt.executorch.runtime import find_runtime
-    from vkrt.plan.memory_plan import DEFAULT_CHUNK
     from vkrt.plan.options import LoadOptions
+    from vkrt.work.option_values import DEFAULT_CHUNK
 
     options = LoadOptions(storage=storage, winograd=winograd, prefer=prefer, cache=cache,
                           fusions=fusions, specialize=specialize, pipeline_cache=pipeline_cache,

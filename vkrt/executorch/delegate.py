@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkrt import pte
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.errors import InputError, StateError
 from vkrt.executorch.arguments import Arguments
 from vkrt.executorch.failures import succeeded
@@ -17,7 +18,6 @@ from vkrt.graph.alone import build_delegate_graph, is_dynamic
 from vkrt.memory.fetched import SPACE, FetchedSource
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
@@ -110,7 +110,7 @@ class Delegate:
         self._dynamic = dynamic
         report = self._report
         report.stopwatch.start()
-        report.growth.took("rest")
+        report.growth.attribute("rest")
         graph = build_delegate_graph(blob, self.name, kernels(), find_dynamic, mutated, dynamic)
         report.stopwatch.mark("build the graph")
         report.file_plan += graph.file_arena

@@ -75,7 +75,7 @@ class Host:
             self._selector, pipeline_cache=self._options.pipeline_cache)
         self._allocator = Allocator(self._device)
         report.stopwatch.mark("start the driver")
-        report.growth.took("rest" if given else "driver")
+        report.growth.attribute("rest" if given else "driver")
         report.growth.holds_device = self._device.info.type == "cpu"
         self.report = report
 

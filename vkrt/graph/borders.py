@@ -9,7 +9,8 @@ but without some of them:
   value that is an output too becomes that value, and stands there once.
 
 Where that happened the call has more values than the delegate, and the file does not say which they
-are. What is known is the order, and that sizes and dtypes agree.
+are. What is known is the order, and that sizes and dtypes agree; of inputs also what the program
+overwrites later ([overwrites](overwrites.py)).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 
 def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
-            others: Callable[[int], Iterable[int | None]]) -> list[set[int | None]]:
+            others: Callable[[int, int], Iterable[int | None]]) -> list[set[int | None]]:
     """What each value of a call may be: numbers of the delegate's, which stand for the first time
     in their order.
 
@@ -32,7 +33,8 @@ def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
         inner, outer: how many values the delegate and the call have.
         fits: whether the delegate's value of a number may be the call's of another.
         others: what a value may be that is none of the delegate's for the first time, by the
-            number of those before it: those again, or None for one that the delegate does not have.
+            number of those before it and its own: those again, or None for one that the delegate
+            does not have.
 
     Returns:
         For every value of the call the choices that leave one for all others; empty sets where
@@ -42,7 +44,7 @@ def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
         """(choice, number of the delegate's values used then) for the call's value `place`."""
         if used < inner and fits(used, place):
             yield used, used + 1
-        for other in others(used):
+        for other in others(used, place):
             if other is None or fits(other, place):
                 yield other, used
 
@@ -71,18 +73,31 @@ def fits(inner: Any, outer: Any) -> bool:
         return False
     one = inner.numel == outer.numel == 1
     # A constant has no border's dtype: with force_fp16 it has another than the program's.
-    same = inner.constant is not None or inner.host_dtype == device_dtype(outer.host_dtype)
+    same = (inner.constant is not None
+            or device_dtype(inner.host_dtype) == device_dtype(outer.host_dtype))
     return same and (one or inner.sizes == outer.sizes)
 
 
-def match_inputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
+def match_inputs(inner: list[Any], outer: list[Any], label: str,
+                 may_lack: Callable[[int, int], bool] = lambda _place, _read: False) -> list[int]:
     """For each of a delegate's inputs the number of the call's value that it is.
+
+    Args:
+        may_lack: whether the program has a reason for which a value of the call, by its number, is
+            left out behind so many inputs of the delegate (`vkrt.graph.overwrites`). It is asked
+            where sizes and dtypes leave a doubt. By default no value has one.
 
     Raises:
         UnsupportedError: the file does not say.
     """
-    found = choices(len(inner), len(outer), lambda i, o: fits(inner[i], outer[o]),
-                    lambda _used: (None,))
+    def fit(i: int, o: int) -> bool:
+        return fits(inner[i], outer[o])
+
+    found = choices(len(inner), len(outer), fit, lambda _used, _place: (None,))
+    if any(len(each) > 1 for each in found):
+        known = choices(len(inner), len(outer), fit,
+                        lambda used, place: (None,) if may_lack(place, used) else ())
+        found = known if all(len(each) == 1 for each in known) else found
     if any(len(each) != 1 for each in found):
         raise UnsupportedError(
             f"{label}: it reads {len(inner)} of the {len(outer)} values that the call passes "
@@ -98,7 +113,8 @@ def match_outputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
     Raises:
         UnsupportedError: the file does not say.
     """
-    found = choices(len(inner), len(outer), lambda i, o: fits(inner[i], outer[o]), range)
+    found = choices(len(inner), len(outer), lambda i, o: fits(inner[i], outer[o]),
+                    lambda used, _place: range(used))
     if any(len(each) != 1 for each in found):
         raise UnsupportedError(
             f"{label}: the call takes {len(outer)} outputs from it and it has {len(inner)}: some "

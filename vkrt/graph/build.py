@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError
-from vkrt.graph import prims
+from vkrt.graph import kernel_calls, prims
 from vkrt.graph.angles import widen_angles
 from vkrt.graph.control import ControlFlow
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Guard, Node, node_of
-from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
+from vkrt.graph.kernels import CONVERT, Kernel, on_device
+from vkrt.graph.masks import choose_by_masks
 from vkrt.graph.names import names_of
 from vkrt.graph.numbers import Number
+from vkrt.graph.pairs import Pairs
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
+from vkrt.graph.twins import join_twins
 from vkrt.graph.views import Writes
-from vkrt.pte.plan import IntList as IdList
 from vkrt.work.limits import Read
-from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, host_dtype, itemsize
-
-COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"
+from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, host_dtype
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
                 kernels: Mapping[str, Kernel], find_dynamic: Callable[[Graph], None],
                 mutated: Callable[[str], Sequence[int]], external: pte.External | None = None,
-                ) -> Graph:
+                data_files: Sequence[Any] = ()) -> Graph:
     """The graph of one method, complete: nothing changes it any more.
 
     Args:
@@ -40,17 +40,19 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         plan: the method's plan in it.
         kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
         find_dynamic: works out what calls may change in the sizes of a graph, which the file does
-            not say (`vkrt.ops.ranges.find_dynamic`).
+            not say (`vkrt.dynamic.ranges.find_dynamic`).
         mutated: places of the arguments that an operator changes in place, by its name
             (`vkrt.ops.registry.mutated`).
         external: the constants in `.ptd` files, if any.
+        data_files: the bytes of those files.
 
     Raises:
         FormatError: the delegates and the plan contradict each other.
         UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
-            file does not say which value is which at the border of a delegate.
+            file does not say which value is which at the border of a delegate, or whether two
+            delegates have one buffer.
     """
-    graph = Builder(data, program, plan, kernels, mutated, external).build()
+    graph = Builder(data, program, plan, kernels, mutated, external, data_files).build()
     find_dynamic(graph)
     return graph
 
@@ -58,8 +60,9 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
 class Builder:
     """Builds a graph; the arguments are those of `build_graph`."""
 
-    def __init__(self, data, program, plan, kernels, mutated, external):
+    def __init__(self, data, program, plan, kernels, mutated, external, data_files=()):
         self.data = data
+        self.sources = (data, *data_files)
         self.program = program
         self.plan = plan
         self.kernels = kernels
@@ -75,6 +78,8 @@ class Builder:
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
+        # With the delegate that each is in, as states have it
+        self.constants: dict[Tensor, int] = {}
         # Nodes and symbols in order
         self.chain: list[Node | Symbol] = []
         # Inputs of the method by the tensors that hold their elements
@@ -91,18 +96,22 @@ class Builder:
     def build(self) -> Graph:
         for index, value in enumerate(self.values):
             if isinstance(value, pte.TensorMeta):
-                self.values[index] = self._program_tensor(index, value)
+                self.values[index] = tensor = self._program_tensor(index, value)
+                if tensor.constant is not None:
+                    self.constants[tensor] = States.OUTSIDE
         self.graph.inputs = [self.values[i] for i in self.plan.inputs]
         self.origins = {value: number for number, value in enumerate(self.graph.inputs)
                         if isinstance(value, Tensor)}
         ControlFlow(self, self.plan.instructions).walk()
         self.find_views(self.plan.outputs)
         # Now that all delegates have said in which dtypes they take their values.
-        self.chain = [new for entry in self.chain
+        borders = [*self.graph.inputs, *(self.values[i] for i in self.plan.outputs)]
+        self.chain = [new for entry in Pairs(self.chain, borders).rewritten()
                       for new in ((entry,) if isinstance(entry, Symbol)
-                                  else on_device(entry, self.kernels))]
+                                  else self._on_device(entry))]
         self.graph.nodes = [entry for entry in self.chain if isinstance(entry, Node)]
-        outputs = [self.values[i] for i in self.plan.outputs]
+        outputs = join_twins(self.graph.nodes, [self.values[i] for i in self.plan.outputs],
+                             self.constants, self.states.by_delegate(), self.sources)
         self.graph.outputs = bounded(outputs)
         self._mark_dynamic(outputs)
         self.graph.states = list(self.states)
@@ -110,6 +119,10 @@ class Builder:
         self.graph.finish()
         widen_angles(self.graph)
         return self.graph
+
+    def _on_device(self, node: Node) -> Iterator[Node]:
+        for each in choose_by_masks(node):
+            yield from on_device(each, self.kernels)
 
     def take(self, instruction: pte.Instruction) -> None:
         """Adds the nodes of an instruction that is no jump."""
@@ -122,10 +135,19 @@ class Builder:
             self.writes.add(instruction.target)
         elif isinstance(instruction, pte.KernelCall):
             name = self.plan.operators[instruction.op]
-            if not (prims.take(self, name, instruction.args)
-                    or self._begins(name, instruction.args)):
-                self._kernel_call(name, instruction.args)
+            if not prims.take(self, name, instruction.args):
+                kernel_calls.take(self, name, instruction.args)
         self.touched.update(getattr(instruction, "args", ()))
+
+    def _delegate_call(self, call: pte.DelegateCall) -> None:
+        reference = self.plan.delegates[call.delegate]
+        if reference.id != "VulkanBackend":
+            self.unsupported[f"delegate of backend '{reference.id}'"] += 1
+            return
+        if reference.span not in self.blobs:
+            self.blobs[reference.span] = pte.read_delegate(
+                self.data, reference.span, self.program.named_data, self.external)
+        DelegateNodes(self, self.blobs[reference.span], call.delegate).join(call.args)
 
     def _mark_dynamic(self, outputs: list[Any]) -> None:
         """Notes what calls may change; keeps the chain only where that is anything."""
@@ -168,27 +190,16 @@ class Builder:
         if dtype != meta.dtype:
             self.unsupported[f"buffer of {meta.dtype} that begins with data"] += 1
         elif constant is not None and dtype in DTYPES:
-            self._keep(index, tensor, constant)
+            self.keep(index, tensor, constant)
         return tensor
 
-    def _keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
+    def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
         """Makes a value of the program a state."""
         self.states.keep(value_id, tensor, initial)
         self.made.add(value_id)
         self.writes.add_first(value_id)
         # It keeps its dtype whatever a delegate takes.
         self.adopted.add(tensor)
-
-    def _keep_unwritten(self, value_id: int) -> None:
-        """Makes a value that is about to be changed in place a state, if nothing in the run has
-        written it: planned memory without data in the file, which begins with zeros."""
-        tensor, meta = self.values[value_id], self.plan.values[value_id]
-        if (value_id in self.made or value_id in self.plan.inputs
-                or not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
-                or tensor.constant is not None or tensor.dtype not in DTYPES):
-            return
-        nbytes = tensor.numel * itemsize(tensor.dtype)
-        self._keep(value_id, tensor, Constant(0, nbytes, tensor.dtype, zeros=True))
 
     def _external_constant(self, meta: pte.TensorMeta, name: str) -> Constant:
         """A program-level constant that lies in a `.ptd` file under the tensor's name."""
@@ -214,58 +225,6 @@ class Builder:
             self.graph.inputs[number] = value
         return value if isinstance(value, (int, Symbol)) else None
 
-    # Kernels outside of the delegates
-
-    def _begins(self, name: str, args: Sequence[int]) -> bool:
-        """Whether a copy in place gives a value that nothing has read yet its first value, as in
-        front of a loop, and was taken so. One that is read before keeps it from run to run."""
-        if name != COPY or len(args) < 2 or args[0] in self.touched \
-                or self.is_known(args[0]):
-            return False
-        self.find_views(args[1:2])
-        target, source = self.values[args[0]], self.values[args[1]]
-        if not (isinstance(target, Tensor) and isinstance(source, Tensor)
-                and (target.sizes, target.host_dtype) == (source.sizes, source.host_dtype)):
-            return False
-        self.values[args[0]] = source
-        self.made.add(args[0])
-        self.writes.add(args[0])
-        return True
-
-    def _kernel_call(self, name: str, args: Sequence[int]) -> None:
-        label = f"kernel of '{self.plan.name}'"
-        if name == ITEM and len(args) > 1:
-            self.find_views(args[:1])
-            tensor = self.values[args[0]]
-            if (isinstance(tensor, Tensor) and tensor.numel == 1
-                    and isinstance(self.values[args[1]], (int, Symbol))):
-                self.values[args[1]] = self.read(tensor, 0)
-                return
-        if name.endswith("_") and len(args) > 1 and args[0] == args[-1]:
-            self.find_views(args[:1])
-            self._keep_unwritten(args[0])
-            if name == COPY and self._replace(*args[:2]):
-                return
-        inputs, out_ids = split_arguments(name, args, self.values, self.made)
-        if not out_ids or name in REFUSED:
-            self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
-            # What reads them is looked at too, as if they were written.
-            self.made.update(out_ids)
-            return
-        self.find_views(inputs)
-        resolved = tuple(self._resolve(i) for i in inputs)
-        outs = []
-        for value_id in out_ids:
-            old = self.values[value_id]
-            if not isinstance(old, Tensor):
-                self.unsupported[f"{name} (result is not a tensor)"] += 1
-                return
-            outs.append(self.renew(value_id, old))
-        if name == SELECT:
-            self._follow_element(resolved, outs[0])
-        outs += self._change(name, inputs)
-        self.add(name, resolved, tuple(outs), label, kernel=name)
-
     def read(self, tensor: Tensor, element: int) -> Any:
         """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
         number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
@@ -273,6 +232,8 @@ class Builder:
             self.unsupported["symbolic integer read from a computed tensor"] += 1
             return 0
         return self.symbol("read", (Read(number, first + element % tensor.numel),), 0)
+
+    # Values that are read and written
 
     def find_views(self, value_ids: Sequence[int]) -> None:
         """Makes values that are about to be read, or are in lists that are, views of what was
@@ -296,40 +257,6 @@ class Builder:
             self.made.add(value_id)
             self.writes.add_view(value_id)
             self.follow(source, result)
-
-    def _follow_element(self, args: tuple[Any, ...], result: Tensor) -> None:
-        """Notes of a selected element of an input which one it is."""
-        if len(args) != 3 or not isinstance(args[0], Tensor) or result.numel != 1:
-            return
-        tensor, _dim, index = args
-        number = self.origins.get(tensor)
-        if (number is not None and tensor.rank == 1 and isinstance(index, int)
-                and -tensor.numel <= index < tensor.numel):
-            self.elements[result] = number, index % tensor.numel
-
-    def _replace(self, value_id: int, source_id: int) -> bool:
-        """Whether a copy makes another tensor what a state holds, and was taken so: no node reads
-        the old value for that."""
-        self.find_views([source_id])
-        old, source = self.values[value_id], self.values[source_id]
-        if not (self.states.is_kept(value_id) and isinstance(source, Tensor)
-                and isinstance(old, Tensor)
-                and source.constant is None
-                and (source.sizes, source.host_dtype) == (old.sizes, old.host_dtype)):
-            return False
-        self.adopted.add(source)
-        self.set(value_id, source)
-        return True
-
-    def _change(self, name: str, inputs: Sequence[int]) -> list[Tensor]:
-        """New tensors for the arguments that a kernel changes in place, beside its results."""
-        kernel = self.kernels.get(name)
-        ids = [inputs[place] for place in (self.mutated(kernel.op) if kernel else ())
-               if place < len(inputs)]
-        for value_id in ids:
-            self._keep_unwritten(value_id)
-        return [self.renew(value_id, self.values[value_id]) for value_id in ids
-                if isinstance(self.values[value_id], Tensor)]
 
     def set(self, value_id: int, tensor: Tensor) -> None:
         """Makes a tensor, which a delegate has made, what a value of the program is."""
@@ -360,28 +287,6 @@ class Builder:
         self.values[value_id] = new
         self.made.add(value_id)
         return new
-
-    def _resolve(self, value_id: int) -> Any:
-        value = self.values[value_id]
-        if isinstance(value, IdList):
-            return [self.values[i] for i in value.items]
-        if isinstance(value, (pte.TensorList, pte.OptionalTensorList)):
-            return [None if i is None else self.values[i] for i in value.ids]
-        if isinstance(value, (pte.DoubleList, pte.BoolList)):
-            return list(value.items)
-        return value
-
-    # Delegates
-
-    def _delegate_call(self, call: pte.DelegateCall) -> None:
-        reference = self.plan.delegates[call.delegate]
-        if reference.id != "VulkanBackend":
-            self.unsupported[f"delegate of backend '{reference.id}'"] += 1
-            return
-        if reference.span not in self.blobs:
-            self.blobs[reference.span] = pte.read_delegate(
-                self.data, reference.span, self.program.named_data, self.external)
-        DelegateNodes(self, self.blobs[reference.span], call.delegate).join(call.args)
 
     def is_known(self, value_id: int) -> bool:
         """Whether a value of the program is there before the instruction that is being added."""

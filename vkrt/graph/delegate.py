@@ -11,6 +11,7 @@ from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
 from vkrt.graph.graph import MADE
+from vkrt.graph.overwrites import Overwrites
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
@@ -63,7 +64,7 @@ class DelegateNodes:
         self._enter_values()
         inputs, outputs = self._divide(args)
         builder.find_views(inputs)
-        for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
+        for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs, outputs)):
             self._enter_input(value_id, outer_id)
         for index, call in enumerate(blob.chain):
             self._node(index, call)
@@ -84,12 +85,15 @@ class DelegateNodes:
             inputs += 1
         return args[:inputs], args[inputs:]
 
-    def _inputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
+    def _inputs(self, outer_ids: Sequence[int], output_ids: Sequence[int]) -> Sequence[int]:
         """The value of the call for each input of the delegate."""
         if len(outer_ids) == len(self.blob.input_ids):
             return outer_ids
-        matched = match_inputs([self.local[i] for i in self.blob.input_ids],
-                               [self.builder.values[i] for i in outer_ids], self._where)
+        overwrites = Overwrites(self.blob, self.builder.plan, output_ids, self._outputs(output_ids))
+        matched = match_inputs(
+            [self.local[i] for i in self.blob.input_ids],
+            [self.builder.values[i] for i in outer_ids], self._where,
+            lambda place, read: overwrites.may_lack(outer_ids[place], read))
         return [outer_ids[number] for number in matched]
 
     def _outputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
@@ -111,7 +115,10 @@ class DelegateNodes:
                     constant = self._constant(value, self.blob.constants[value.constant])
                     if value.dtype not in DTYPES:
                         self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
-                self.local[index] = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
+                tensor = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
+                self.local[index] = tensor
+                if constant is not None:
+                    self.builder.constants[tensor] = self.delegate
             elif isinstance(value, (pte.IntList, pte.DoubleList, pte.BoolList)):
                 self.local[index] = list(value.items)
             else:

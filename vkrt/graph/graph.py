@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.symbols import Late, Symbol, bounded, symbols_in
+from vkrt.graph.symbols import RuntimeScalar, Symbol, bounded, symbols_in
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor, device_dtype
 
@@ -105,11 +105,20 @@ class Node:
         return f"{self.op} ({self.label})" if self.label else self.op
 
 
+def replaced(value: Any, others: Mapping[Tensor, Tensor]) -> Any:
+    """A value of a node, or the values in a list, with other tensors in the place of some."""
+    if isinstance(value, Tensor):
+        return others.get(value, value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(replaced(item, others) for item in value)
+    return value
+
+
 def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             yield value
-        elif isinstance(value, Late):
+        elif isinstance(value, RuntimeScalar):
             yield value.tensor
         elif isinstance(value, (list, tuple)):
             yield from (item for item in value if isinstance(item, Tensor))
@@ -257,7 +266,7 @@ class Graph:
                 needed.update(symbols_in(entry.formulas or ()))
         self.chain = kept[::-1]
         found = {e.args[0] for e in self.chain
-                 if isinstance(e, Symbol) and e.kind == "read" and e.late is None}
+                 if isinstance(e, Symbol) and e.kind == "read" and e.runtime_scalar is None}
         self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
 
     def last_use(self, tensor: Tensor) -> int:

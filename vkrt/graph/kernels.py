@@ -56,10 +56,10 @@ class Kernel:
 # Kernels that no program of fixed sizes can have.
 _SIZES = "the size of its result depends on the data"
 REFUSED = {
-    "aten::nonzero.out": f"{_SIZES}: torch.where(mask, x, 0) keeps all elements, torch.topk a "
-                         "fixed number of them",
+    "aten::nonzero.out": f"{_SIZES}: torch.where(mask, x, 0) keeps all elements, "
+                         "torch.nonzero_static(x, size=N) finds up to N places, torch.topk a fixed "
+                         "number of them",
     "aten::masked_select.out": f"{_SIZES}: torch.where(mask, x, 0) keeps all elements",
-    "aten::repeat_interleave.Tensor_out": _SIZES,
     "aten::_local_scalar_dense.out": "a number read from the data",
 }
 

@@ -72,6 +72,10 @@ class States:
     def __iter__(self):
         return iter(self._states.values())
 
+    def by_delegate(self) -> list[tuple[int, State]]:
+        """The states, each with the number of its delegate."""
+        return [(delegate, state) for (delegate, _), state in self._states.items()]
+
     def enter(self, delegate: int, value_id: int, source: Tensor, declared: Tensor) -> Tensor:
         """The value of a state where a delegate's prepack stands.
 

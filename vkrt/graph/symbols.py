@@ -7,7 +7,7 @@ what it is made of.
 
 What is read from an input and decides no size, such as a position in a cache, can be left to the
 kernels: they read the input themselves, and all values of it share one work list. Such a number is
-a `Late`.
+a `RuntimeScalar`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compute(kind: str, *args: Number) -> Number:
     return result
 
 
-class Late(int):
+class RuntimeScalar(int):
     """An integer to which kernels add what an element of an input holds when they run.
 
     As a plain int it is the value it has where the input holds 0.
@@ -52,7 +52,7 @@ class Late(int):
     tensor: Tensor
     read: Read
 
-    def __new__(cls, value: int, tensor: Tensor, read: Read) -> Late:
+    def __new__(cls, value: int, tensor: Tensor, read: Read) -> RuntimeScalar:
         made = super().__new__(cls, value)
         made.tensor, made.read = tensor, read
         return made
@@ -70,19 +70,21 @@ class Symbol:
             `vkrt.graph.numbers.FUNCTIONS`.
         args: (Tensor, dimension), (Read,), or the function's, each a Symbol or a number.
         bound: its value at the sizes that the graph has: those of the file until
-            `vkrt.ops.ranges.find_dynamic` has worked them out.
-        late: the input, and the element of it, that kernels add to the symbol's value (see `Late`);
-            None for one that is known before.
+            `vkrt.dynamic.ranges.find_dynamic` has worked them out.
+        runtime_scalar: the input, and the element of it, that kernels add to the symbol's value
+            (see `RuntimeScalar`); None for one that is known before.
     """
 
     kind: str
     args: tuple[Any, ...]
     bound: Number
-    late: tuple[Tensor, Read] | None = None
+    runtime_scalar: tuple[Tensor, Read] | None = None
 
     def number(self, value: Number) -> Number:
         """The value as an argument of a node."""
-        return value if self.late is None else Late(int(value), *self.late)
+        if self.runtime_scalar is None:
+            return value
+        return RuntimeScalar(int(value), *self.runtime_scalar)
 
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
                  number_of: Callable[[Symbol], Number], read: Callable[[Read], int],

@@ -1,13 +1,15 @@
-"""Which states of a graph can be kept in 8 bits: caches that nothing but attention reads."""
+"""Which states of a graph are caches: those that can be kept in 8 bits, because nothing but
+attention reads them, and those that have rows for places of a text."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.caches import CACHES
+from vkrt.ops.caches import CACHES, written_rows
 from vkrt.work.tensor import Tensor
 
 # Who reads each tensor, in the order of the graph and once for each time
@@ -68,3 +70,22 @@ def _changed(cache: Tensor, readers: list[Node]) -> list[Tensor] | None:
 def _caches(node: Node) -> list[Tensor]:
     """The caches that a node reads or changes."""
     return [node.args[place] for place in CACHES[node.op] if place < len(node.args)]
+
+
+def places_of(graph: Graph) -> dict[State, int]:
+    """How many places of a text each state has rows for, see `StateTensor.places` of
+    `vkrt.executable.states`."""
+    makers = {out: node for node in graph.nodes for out in node.outs}
+    return {state: _places(state, makers) for state in graph.states}
+
+
+def _places(state: State, makers: Mapping[Tensor, Node]) -> int:
+    value, places = state.after, 0
+    while value is not state.before:
+        node = makers.get(value)
+        written = None if node is None else written_rows(node, value)
+        if written is None:
+            return 0
+        value, rows = written
+        places = min(places or rows, rows)
+    return places

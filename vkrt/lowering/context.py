@@ -1,43 +1,30 @@
 """Lowering: a work list in the making, and what the operators' declarations ask of it.
 
-A `Lowering` hands operands to the declarations. Each tensor has one operand, chosen by the node
-that made it; a node that needs another order in memory asks for it and gets a copy, which later
-nodes share. Constants become weights when first asked for, once per layout.
+A `Lowering` goes from node to node and hands operands to the declarations. Constants become weights
+when first asked for, once per layout.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from vkrt.errors import FormatError
-from vkrt.graph.graph import Graph, Guard, Node
-from vkrt.lowering.joins import Joins
+from vkrt.graph.graph import Graph, Node
+from vkrt.lowering import host_calls
+from vkrt.lowering.placing import Placing
 from vkrt.lowering.reuse import Memo, NodeMemo
-from vkrt.lowering.storages import ImageTooLarge, Storing
-from vkrt.ops import copying
-from vkrt.ops.attributes import STRIDED
-from vkrt.ops.strided import Strided
+from vkrt.lowering.storages import ImageTooLarge
+from vkrt.ops import strided_copy
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.work.records import StateRecord
 from vkrt.work.target import Target
-from vkrt.work.tensor import (
-    DTYPES,
-    MIN_BYTES,
-    NOWHERE,
-    Constant,
-    Operand,
-    Storage,
-    Tensor,
-    row_major,
-    short_name,
-)
+from vkrt.work.tensor import DTYPES, MIN_BYTES, NOWHERE, Operand, Tensor, row_major
 from vkrt.work.work_list import WorkList
 
 
-class Lowering(Storing):
+class Lowering(Placing):
     """The work list of one graph in the making, and what the declarations ask of it.
 
     Args:
@@ -50,35 +37,21 @@ class Lowering(Storing):
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
                  budgets: dict[int, int] | None = None, copied: Collection[int] | None = None):
         base = base or WorkList()
-        super().__init__(graph, target, base)
+        super().__init__(graph, target, base, copied)
         self.budgets = budgets or {}
-        self.copied = frozenset(self.base_memo.copied if copied is None else copied)
         # Numbers of nodes that could use scratch memory
         self.asked: set[int] = set()
-        # Of the current node, and the conditions of those so far as the host reads them
-        self.guard: Guard = ()
+        # Of the nodes so far, as the host reads them
         self.conditions: dict[Tensor, Operand] = {}
         # The other parts of the work list
         self.inputs: list[Operand | None] = []
         self.outputs: list[Any] = []
         self.states: list[StateRecord] = list(base.states)
-        self.joins = Joins(graph)
-        # Ids of the storages that the host reads
-        self.read_by_host: set[int] = set()
-        self._operands: dict[Tensor, Operand] = {}
-        # Tensors that nothing has copied out of another one's memory
-        self._parts: dict[Tensor, Strided] = {}
-        # Copies with the guards of the nodes that made them
-        self._copies: dict[tuple, tuple[Guard, Operand]] = {}
-        self._tenants: dict[int, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
-        # For the memo: inputs, what was done for every node, and for the current one
+        # For the memo: inputs, and what was done for every node
         self._entered: dict[Tensor, Operand] = {}
         self._nodes: list[NodeMemo] = []
         self._first_step = 0
-        self._places: list[tuple[Tensor, Operand | Strided]] = []
-        self._new_copies: list[tuple[tuple, Operand]] = []
-        self._new_constants: list[tuple[Tensor, Constant]] = []
         # What vkrt does not have of what the graph asks for: names, and what takes more words, each
         # with counts. Something else stands in for the results of that.
         self.missing: Counter[str] = Counter()
@@ -107,15 +80,7 @@ class Lowering(Storing):
 
     def repeat(self, memo: NodeMemo) -> None:
         """Does for the current node what another lowering did."""
-        for tensor, place in memo.places:
-            if isinstance(place, Strided):
-                self._leave(tensor, place)
-            else:
-                self.place(tensor, place)
-        for key, copy in memo.copies:
-            self._keep_copy(key, copy)
-        for tensor, constant in memo.constants:
-            self._keep_constant(tensor, constant)
+        self._repeat_places(memo)
         self.steps += memo.steps
 
     def finish(self) -> WorkList:
@@ -133,250 +98,18 @@ class Lowering(Storing):
         return tuple(sorted({operand.storage.id for step in self.steps if step.node in numbers
                              for operand in step.reads if operand.storage.role == "weight"}))
 
-    def attribute(self, name: str) -> Any:
-        """What the current node's kernel does besides its operator (`vkrt.ops.attributes`); None
-        where it is not that."""
-        return self.graph.nodes[self.node].attributes.get(name)
-
-    # Tensors -> operands
-
-    def read(self, tensor: Tensor, order: tuple[int, ...] | None = None) -> Operand:
-        """The operand of a tensor, in the given order of dimensions (None: in whichever it has).
-
-        Never raw: an input of the method is brought into the kernels' layout first.
-        """
-        if self.is_constant(tensor):
-            return self.weight(tensor, order or row_major(tensor.rank))
-        part = self._parts.get(tensor)
-        if part is not None:
-            chosen = tuple(order or row_major(tensor.rank))
-            return self.derived((tensor, chosen), lambda: part.copied(self, chosen))
-        operand = self._placed(tensor)
-        wanted = order or (row_major(tensor.rank) if operand.raw else operand.order)
-        return self._as(tensor, operand, tensor.dtype, wanted)
-
-    def _placed(self, tensor: Tensor) -> Operand:
-        if tensor in self._parts:
-            return self.read(tensor)
-        if tensor not in self._operands:
-            if not tensor.numel:
-                # A constant of which the file has no bytes. There is nothing to write.
-                return self.temporary(tensor.sizes, tensor.dtype)
-            raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
-        return self._operands[tensor]
-
-    def _as(self, tensor: Tensor, operand: Operand, dtype: str, order) -> Operand:
-        image = self.storage == "texture3d"
-        if (operand.dtype == dtype and operand.lies_as(order)
-                and operand.storage.is_image == image):
-            same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
-                           offset=operand.offset)
-            # Where a dimension of size 1 stands decides the sides of an image.
-            if not image or same.grid == operand.grid:
-                return same
-
-        def make() -> Operand:
-            copy = self.temporary(operand.sizes, dtype, order)
-            copying.copy(self, copy, operand)
-            return copy
-
-        return self.derived((tensor, tuple(order)), make)
-
-    def derived(self, key: tuple, make: Callable[[], Operand]) -> Operand:
-        """What a node makes of a tensor, the first of `key`, and later ones with the same key read
-        too; `make` makes it, with its dispatches."""
-        found = self._copies.get(key)
-        if found is not None and self.guard[:len(found[0])] == found[0]:
-            return found[1]
-        # Not there, or made in a branch that may not have run.
-        copy = make()
-        self._keep_copy(key, copy)
-        return copy
-
-    def _keep_copy(self, key: tuple, copy: Operand) -> None:
-        """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
-        self._copies[key] = self.guard, copy
-        self._tenants.setdefault(copy.storage.id, []).append(key[0])
-        self._new_copies.append((key, copy))
-
-    def operand(self, tensor: Tensor) -> Operand:
-        """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
-        if self.is_constant(tensor):
-            return self.weight(tensor, row_major(tensor.rank))
-        return self._placed(tensor)
-
-    def placed(self, tensor: Tensor) -> Operand | None:
-        """The operand that a node, or the host, has written; None where none has."""
-        return self._operands.get(tensor)
-
-    def is_constant(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a constant that no node has made another value of."""
-        return self._constant(tensor) is not None and tensor not in self._operands
-
-    def constant_as(self, tensor: Tensor, **changes: Any) -> Tensor:
-        """A constant under other sizes or in another dtype."""
-        return replace(tensor, constant=self._constant(tensor), **changes)
-
-    def make_constant(self, tensor: Tensor, source: Tensor) -> None:
-        """Makes a tensor of the current node's the bytes of a constant, under its own sizes."""
-        constant = self._constant(source)
-        assert constant is not None
-        self._keep_constant(tensor, constant)
-
-    def _keep_constant(self, tensor: Tensor, constant: Constant) -> None:
-        self._constants[tensor] = constant
-        self._new_constants.append((tensor, constant))
-
-    def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
-        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
-
-        Args:
-            order: of the dimensions after that.
-        """
-        missing = len(order) - tensor.rank
-        sizes = (1,) * missing + tuple(tensor.sizes)
-        if not order or order[-1] >= missing:
-            own = tuple(d - missing for d in order if d >= missing)
-            return self.read(tensor, own).with_view(sizes, order)
-        # The tensor lacks the packed dimension: its elements lie a texel apart.
-        if self.is_constant(tensor):
-            return self.weight(self.constant_as(tensor, sizes=sizes), order)
-        operand = self._placed(tensor)
-        lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
-        return self._as(tensor, lifted, tensor.dtype, tuple(order))
-
-    def order_of(self, tensor: Tensor) -> tuple[int, ...]:
-        """The order a tensor has in memory now (row-major for constants and inputs)."""
-        operand = self._operands.get(tensor)
-        return row_major(tensor.rank) if operand is None or operand.raw else operand.order
-
-    def write(self, tensor: Tensor, order: tuple[int, ...] | None = None,
-              over: tuple[Operand, ...] = (), beside: tuple[Operand, ...] = ()) -> Operand:
-        """A new operand for the tensor a node makes.
-
-        Args:
-            tensor: the node's output.
-            order: of dimensions in memory; None is row-major.
-            over: inputs that the shader reads only at the place it writes; the first of them that
-                dies with this node and has the same texels gives its memory. The shader declares
-                them and the result `ALIASED`.
-            beside: what the shader reads at other places too: it may lie in the same storage, as
-                a view does, and then nothing is written there.
-        """
-        order = order or row_major(tensor.rank)
-        if (place := self.joins.place(self, tensor, order)) is not None:
-            return self.place(tensor, place)
-        for operand in over:
-            if (self._can_overwrite(operand, tensor, order)
-                    and all(other.storage is not operand.storage for other in beside)):
-                result = Operand(operand.storage, tensor.sizes, tensor.dtype, order,
-                                 offset=operand.offset)
-                return self.place(tensor, result)
-        return self.place(tensor, self.temporary(tensor.sizes, tensor.dtype, order))
-
-    def _can_overwrite(self, operand: Operand, tensor: Tensor, order) -> bool:
-        storage = operand.storage
-        wanted = Operand(storage, tensor.sizes, tensor.dtype, order)
-        if (storage.role not in ("activation", "input") or storage.id in self.read_by_host
-                or operand.raw):
+    def read_rows(self, out: Tensor, table: Tensor, indices: Tensor) -> bool:
+        """Lets the host read the rows of a constant that indices name when a run has computed them,
+        as a result of the current node, if the target has that and it is worth it; says whether it
+        is done."""
+        constant = self._constant(table) if self.is_constant(table) else None
+        if not (self.target.reads_rows and constant is not None
+                and host_calls.is_worth_reading(constant, table, out)):
             return False
-        if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
-                or wanted.nbytes != storage.nbytes or operand.offset):
-            return False
-        return self._is_dead(storage)
-
-    def _is_dead(self, storage: Storage) -> bool:
-        """Whether no node after the current one reads what a storage holds now."""
-        return all(self.graph.last_use(tenant) <= self.node
-                   for tenant in self._tenants.get(storage.id, ()))
-
-    def place(self, tensor: Tensor, operand: Operand) -> Operand:
-        """Says where a tensor is; used for outputs and for views of another tensor's operand."""
-        self._operands[tensor] = operand
-        self._tenants.setdefault(operand.storage.id, []).append(tensor)
-        self._places.append((tensor, operand))
-        return operand
-
-    def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
-        """Makes a tensor a view of another operand's bytes, `offset` bytes further on.
-
-        Raises:
-            AssertionError: it has another dtype, or reaches beyond the operand's storage.
-        """
-        if short_name(tensor.dtype) != short_name(source.dtype):
-            raise AssertionError(f"{tensor} cannot be a view of {source.dtype} elements")
-        view = Operand(source.storage, tensor.sizes, tensor.dtype, tuple(order),
-                       raw=source.raw, offset=source.offset + offset)
-        view.check_place()
-        return self.place(tensor, view)
-
-    # Parts of tensors that are left where they are
-
-    def is_apart(self, tensor: Tensor) -> bool:
-        """Whether the elements of a tensor lie apart in another one's memory: `strided` says how,
-        and `read` copies them."""
-        return tensor in self._parts
-
-    def left(self) -> set[int]:
-        """The nodes whose results are left so."""
-        return {index for index, node in enumerate(self.graph.nodes)
-                if STRIDED in node.attributes and any(out in self._parts for out in node.outs)}
-
-    def strided(self, tensor: Tensor) -> Strided | None:
-        """Where the elements of a tensor that nodes computed are in a buffer; None where they are
-        in an image, or where the host has them in another way than kernels."""
-        if tensor in self._parts:
-            return self._parts[tensor]
-        operand = self._operands.get(tensor)
-        if operand is None or operand.storage.is_image or not tensor.numel:
-            return None
-        if operand.raw:
-            if operand.dtype != tensor.dtype or not operand.lies_as(row_major(tensor.rank)):
-                return None
-            operand = operand.as_rows()
-        return Strided.of(operand)
-
-    def leave(self, tensor: Tensor, out: Tensor,
-              view: Callable[[Strided], Strided | None]) -> bool:
-        """Leaves a result of the current node where the elements are, if what reads it can do with
-        that (the attribute `STRIDED`); says whether it is done.
-
-        Args:
-            tensor: what the result is a part of.
-            view: which part; it gives None where there is no regular way to it.
-        """
-        if (not self.attribute(STRIDED) or self.number in self.copied
-                or tensor.dtype != out.dtype):
-            return False
-        where = self.strided(tensor)
-        found = None if where is None else view(where)
-        if found is None or not found.can_be_copied():
-            return False
-        self._leave(out, found)
+        host_calls.read_rows(self, out, constant, table.sizes[0], indices, table.name)
         return True
 
-    def _leave(self, tensor: Tensor, where: Strided) -> None:
-        self._parts[tensor] = where
-        self._tenants.setdefault(where.source.storage.id, []).append(tensor)
-        self._places.append((tensor, where))
-
-    def change(self, before: Tensor, after: Tensor) -> Operand:
-        """The operand of a tensor that the current node changes in place, to write what changes.
-
-        Where nothing reads any more what the tensor was before, that is the memory it has, or else
-        a copy. It is a buffer, row-major, in every storage.
-        """
-        operand = self.operand(before)
-        storage = operand.storage
-        if (not storage.is_image and storage.role in ("state", "activation", "input")
-                and storage.id not in self.read_by_host and self._is_dead(storage)
-                and operand.dtype == before.dtype and operand.lies_as(row_major(before.rank))):
-            return self.place(after, operand.as_rows())
-        result = self.buffer(before.sizes, before.dtype)
-        copying.copy(self, result, operand)
-        return self.place(after, result)
-
-    def stand_in(self, tensor: Tensor) -> Operand:
+    def placeholder(self, tensor: Tensor) -> Operand:
         """Puts a tensor that vkrt cannot make anywhere, so that the nodes behind it are looked at
         too. Nothing of such a work list is ever run."""
         dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
@@ -398,7 +131,7 @@ class Lowering(Storing):
             return self.weight(self.constant_as(tensor, sizes=sizes), order, rows)
         source = self.read(tensor, row_major(tensor.rank))
         result = self._new("activation", sizes, tensor.dtype, order, rows)
-        copying.copy(self, result, source.with_view(sizes, row_major(len(sizes))))
+        strided_copy.copy(self, result, source.with_view(sizes, row_major(len(sizes))))
         return result
 
     def vector(self, tensor: Tensor | None, dtype: str) -> Operand:
@@ -429,7 +162,8 @@ class Lowering(Storing):
             if operand.storage.is_image or sizes != tensor.sizes:
                 source = operand
                 operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
-                copying.emit(self, operand, source, copying.Walk(source.sizes, source.strides()))
+                walk = strided_copy.Walk(source.sizes, source.strides())
+                strided_copy.emit(self, operand, source, walk)
         return self.seen_flat(operand)
 
     def seen_flat(self, operand: Operand) -> Operand:
@@ -450,7 +184,3 @@ class Lowering(Storing):
             return UNLIMITED
         self.asked.add(self.number)
         return self.budgets.get(self.number, 0)
-
-    def used(self, tensor: Tensor) -> bool:
-        """Whether anything reads this output of the current node."""
-        return self.graph.last_use(tensor) > self.node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.joining import JOIN_STRIPS, put
+from vkrt.ops.concat import JOIN_STRIPS, put
 from vkrt.ops.views import part_offset
 from vkrt.work.tensor import Operand, Tensor, row_major
 

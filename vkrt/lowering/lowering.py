@@ -7,24 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
-from vkrt.graph.graph import Graph, Guard, Node
+from vkrt.graph.graph import Graph, Node
 from vkrt.lowering import states
 from vkrt.lowering.context import Lowering
+from vkrt.lowering.host_calls import call_kernel, enter_block, host_array
 from vkrt.lowering.parts_memory import costly_parts
 from vkrt.lowering.reuse import Reuse
 from vkrt.lowering.storages import ImageTooLarge
-from vkrt.ops import copying
 from vkrt.ops.operator import Operator
 from vkrt.ops.registry import operator
+from vkrt.passes.divide_activations import may_divide, undivided
 from vkrt.passes.pipeline import run_passes
 from vkrt.plan.scratch import alive, scratch_budgets
-from vkrt.work.records import CHOICE, HostCall, ReadArgument
 from vkrt.work.target import Target
-from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
+from vkrt.work.tensor import DTYPES, Tensor
 from vkrt.work.work_list import WorkList
+
+# Which share of the bytes activations in parts have to take less than, by what a load prefers:
+# every dispatch takes some kilobytes of the host's memory for its records (realesr-animevideov3:
+# 1.5 MB, to save 0.5 of 5.2 MB).
+MOST_LEFT = {"memory": 1.0, "balanced": 0.75}
 
 
 def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkList:
@@ -60,31 +64,34 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
-    whole = run_passes(graph, replace(target, prefer="balanced"))
+    whole = run_passes(graph, undivided(replace(target, prefer="balanced")))
     if base is not None:
         return _lower_rewritten(whole, target, base)
     try:
         work = _lower_rewritten(whole, target, None)
     except UnsupportedError:
-        # In strips no tensor may be larger than the device's buffers.
-        strips = _lower_in_strips(graph, whole, target)
-        if strips is None:
+        # In parts no tensor may be larger than the device's buffers.
+        parts = _lower_in_parts(graph, whole, replace(target, prefer="memory"))
+        if parts is None:
             raise
-        return strips
-    strips = _lower_in_strips(graph, whole, target) if target.prefer == "memory" else None
-    if strips is None:
+        return parts
+    parts = _lower_in_parts(graph, whole, target)
+    if parts is None:
         return work
     # What is smaller by the tensors' sizes may take more with all that kernels need.
-    return min(work, strips, key=lambda each: max(alive(each, target.offset_alignment)))
+    before, after = (max(alive(each, target.offset_alignment)) for each in (work, parts))
+    return parts if after < before * MOST_LEFT[target.prefer] else work
 
 
-def _lower_in_strips(graph: Graph, whole: Graph, target: Target) -> WorkList | None:
-    """The work list with nodes in strips of rows; None where passes make none of them so.
+def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> WorkList | None:
+    """The work list with nodes in slices and strips; None where passes make none of them so.
 
     Args:
-        whole: what passes make of the graph without strips.
+        whole: what passes make of the graph without parts.
     """
-    divided = run_passes(graph, replace(target, prefer="memory"))
+    if not may_divide(graph, target):
+        return None
+    divided = run_passes(graph, target)
     if len(divided.nodes) == len(whole.nodes):
         return None
     return _lower_rewritten(divided, target, None)
@@ -114,7 +121,7 @@ def _walk(cx: Lowering) -> WorkList:
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             if strange := _strange([tensor]):
                 cx.missing[f"{strange} of input {number}"] += 1
-                cx.stand_in(tensor)
+                cx.placeholder(tensor)
                 continue
             # The border's dtype is the host's, except for those that the host converts.
             dtype = graph.staging_dtype(tensor)
@@ -124,7 +131,7 @@ def _walk(cx: Lowering) -> WorkList:
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.node = index
-        _enter_block(cx, node.guard)
+        enter_block(cx, node.guard)
         cx.begin(index)
         memo = reuse.find(index, node)
         if memo is None:
@@ -133,11 +140,11 @@ def _walk(cx: Lowering) -> WorkList:
             cx.repeat(memo)
         cx.remember(node)
     cx.node = len(graph.nodes)
-    _enter_block(cx, ())
+    enter_block(cx, ())
     if not cx.is_complete:
         graph.refuse(cx.missing, cx.refused)
     for value in graph.outputs:
-        cx.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
+        cx.outputs.append(host_array(cx, value) if isinstance(value, Tensor) else value)
     states.store(cx)
     work = cx.finish()
     return replace(work, notes=(*work.notes, *states.notes(cx)))
@@ -169,7 +176,7 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
             raise
     del cx.steps[steps:]
     for tensor in node.outs:
-        cx.stand_in(tensor)
+        cx.placeholder(tensor)
 
 
 def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
@@ -179,7 +186,7 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
         args = found.check(node)
     try:
         if node.is_host:
-            _host_call(cx, node)
+            call_kernel(cx, node)
             return
         found.function(cx, node, *args)
     except (VkrtError, ImageTooLarge):
@@ -188,57 +195,3 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
         # The rules of shapes refuse what a file may not say. A declaration takes all they let pass.
         raise InternalError(f"{node}: a fault of vkrt's in lowering this operator "
                             f"({type(error).__name__}: {error})") from error
-
-
-def _output(cx: Lowering, tensor: Tensor) -> Operand:
-    """The tensor's elements as the host wants them, without a copy where they lie so already."""
-    dtype = cx.graph.staging_dtype(tensor)
-    operand = cx.placed(tensor) or cx.read(tensor)
-    order = row_major(tensor.rank)
-    dense = tensor.rank == 0 or operand.packed % 4 == 0 or operand.packed == tensor.numel
-    if (operand.dtype == dtype and not operand.storage.is_image
-            and operand.storage.role == "activation" and not operand.offset
-            and (operand.raw or (operand.lies_as(order) and dense))):
-        result = Operand(operand.storage, tensor.sizes, dtype, order, raw=True)
-        result.check_place()
-    else:
-        result = cx.raw(tensor, "activation", dtype)
-        copying.copy(cx, result, operand)
-    cx.read_by_host.add(result.storage.id)
-    return result
-
-
-def _enter_block(cx: Lowering, guard: Guard) -> None:
-    """Ends the block of nodes with one guard, if this one is another, and begins the next."""
-    if guard == cx.guard:
-        return
-    for place, (condition, _) in enumerate(guard):
-        if condition not in cx.conditions:
-            # The host reads it where all that need it come by.
-            _choose(cx, guard[:place])
-            cx.conditions[condition] = _output(cx, condition)
-    _choose(cx, guard)
-
-
-def _choose(cx: Lowering, guard: Guard) -> None:
-    if guard == cx.guard:
-        return
-    cx.guard = guard
-    wanted = tuple((ReadArgument(i), value) for i, (_, value) in enumerate(guard))
-    reads = tuple(cx.conditions[condition] for condition, _ in guard)
-    cx.steps.append(HostCall(cx.number, CHOICE, wanted, reads, ()))
-
-
-def _host_call(cx: Lowering, node: Node) -> None:
-    reads: list[Operand] = []
-
-    def argument(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            reads.append(_output(cx, value))
-            return ReadArgument(len(reads) - 1)
-        return tuple(map(argument, value)) if isinstance(value, (list, tuple)) else value
-
-    args = tuple(map(argument, node.args))
-    writes = tuple(cx.place(tensor, cx.raw(tensor, "input", cx.graph.staging_dtype(tensor)))
-                   for tensor in node.outs)
-    cx.steps.append(HostCall(cx.number, node.op, args, tuple(reads), writes))

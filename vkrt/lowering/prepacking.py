@@ -34,7 +34,7 @@ from vkrt.executable.weights import (
     UploadPiece,
     WeightPlan,
 )
-from vkrt.ops.copying import COUNT, shader_params, slice_params
+from vkrt.ops.strided_copy import COUNT, shader_params, slice_params
 from vkrt.plan.commands import range_of
 from vkrt.plan.contents import contents_of
 from vkrt.plan.kernels import pushed_kernel
@@ -72,11 +72,11 @@ def weight_plan(work: WorkList, plan: MemoryPlan) -> WeightPlan:
 
 
 def _reloads(stream: StreamPlan) -> ReloadPlan:
-    """The reloads, and how many come before each section: all up to the last one it waits for."""
+    """The reloads, and how many come before each submission: all to the last one it waits for."""
     places = {weight: place for place, weight in enumerate(stream.streamed)}
     needed, highest = [], 0
-    for section in stream.sections:
-        highest = max([highest, *(places[weight] + 1 for weight in section.waits)])
+    for submission in stream.submissions:
+        highest = max([highest, *(places[weight] + 1 for weight in submission.waits)])
         needed.append(highest)
     return ReloadPlan(stream.lookahead > 0, tuple(needed),
                       tuple(Reload(reload.ahead, reload.after) for reload in stream.reloads))

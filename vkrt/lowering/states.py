@@ -8,8 +8,10 @@ view of it, reads that; and a run that fails before its last submission changes 
 
 from __future__ import annotations
 
-from vkrt.lowering.caches import caches_of
-from vkrt.ops import copying
+from dataclasses import replace
+
+from vkrt.lowering.caches import caches_of, places_of
+from vkrt.ops import strided_copy
 from vkrt.ops.caches import in_8_bits, is_in_8_bits
 from vkrt.work.records import StateRecord
 from vkrt.work.tensor import Constant, Operand, row_major
@@ -42,7 +44,11 @@ def notes(cx) -> tuple[str, ...]:
 
 
 def store(cx) -> None:
-    """Adds the copies of the new values to the states, behind the last node and the outputs."""
+    """Adds the copies of the new values to the states, behind the last node and the outputs, and
+    says in the records which states have rows for places."""
+    places = places_of(cx.graph)
+    cx.states = [replace(record, places=places[state])
+                 for state, record in zip(cx.graph.states, cx.states)]
     copies = []
     for state, record in zip(cx.graph.states, cx.states):
         target, source = record.operand, cx.operand(state.after)
@@ -51,11 +57,11 @@ def store(cx) -> None:
         if source.storage.role == "state":
             # A view of a state's old value, which another copy may overwrite before.
             aside = cx.temporary(source.sizes, source.dtype)
-            copying.copy(cx, aside, source)
+            strided_copy.copy(cx, aside, source)
             source = aside
         copies.append((target, source))
     for target, source in copies:
-        copying.copy(cx, target, source)
+        strided_copy.copy(cx, target, source)
 
 
 def _same_bytes(source: Operand, target: Operand) -> bool:

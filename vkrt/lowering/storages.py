@@ -8,7 +8,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.emission import Emitter
 from vkrt.lowering.reuse import Memo
-from vkrt.ops import copying
+from vkrt.ops import strided_copy
 from vkrt.work.records import Prepack
 from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
@@ -95,7 +95,7 @@ class Storing(Emitter):
         constant = self._constant(tensor)
         if constant is None:
             raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
-        if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
+        if constant.dtype not in DTYPES and constant.dtype != strided_copy.WIDE:
             raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
                                    f"constants are {', '.join(DTYPES)}")
         order = tuple(order)
@@ -111,7 +111,7 @@ class Storing(Emitter):
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
-            self.prepacks.append(copying.prepack(constant, target, source, tensor.name,
+            self.prepacks.append(strided_copy.prepack(constant, target, source, tensor.name,
                                                   pitch))
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)

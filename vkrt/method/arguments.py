@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
-from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.graph.graph import Graph, default_names
 from vkrt.graph.symbols import Symbol
 from vkrt.runtime.compute_graph import ComputeGraph

@@ -78,6 +78,11 @@ class Executables:
         """Whether it can run at the shape of `first` alone."""
         return not self.graph.is_dynamic and not self._compiled
 
+    @property
+    def shapes(self) -> tuple[Shape, ...] | None:
+        """The shapes that it can run at; None where any is compiled when it is run."""
+        return None if self._compiled is None else (self.shape, *self._compiled)
+
     def find(self, shape: Shape) -> ShapePlan | None:
         """The plan of a shape; None where it has to be compiled.
 
@@ -89,7 +94,7 @@ class Executables:
         if self._compiled is None:
             return self.recent.get(shape)
         if shape not in self._compiled:
-            known = ", ".join(map(str, (self.shape, *self._compiled)))
+            known = ", ".join(map(str, self.shapes or ()))
             raise InputError(f"method '{self.graph.name}': it is not compiled for inputs of sizes "
                              f"{shape}; it is for {known}")
         return self._compiled[shape]
@@ -112,4 +117,4 @@ class Executables:
 
     def rebased(self, work: WorkList) -> ShapePlan:
         """`first`, with another work list that those of other shapes are made from."""
-        return replace(self.first, executable=replace(self.first.planned, base=work))
+        return self.first._replace(executable=replace(self.first.planned, base=work))

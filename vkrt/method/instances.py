@@ -10,12 +10,11 @@ of them costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkrt.compiler.shape import Shape, ShapePlan, value_of
 from vkrt.errors import DeviceMemoryError, InputError
-from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.method.lru_cache import LruCache
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
-class ExternalBuffers:
+class ExternalBuffers(NamedTuple):
     """The host's buffers of a call.
 
     Attributes:
@@ -56,8 +54,7 @@ def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:
                  if isinstance(value, DeviceBuffer))
 
 
-@dataclass(frozen=True)
-class Instance:
+class Instance(NamedTuple):
     """A method at one shape, over one state.
 
     Attributes:

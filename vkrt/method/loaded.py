@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
@@ -33,7 +33,9 @@ from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
-from vkrt.work.work_list import WorkList
+
+if TYPE_CHECKING:
+    from vkrt.work.work_list import WorkList
 
 
 class Loaded:
@@ -46,7 +48,6 @@ class Loaded:
         executables: what it is compiled to.
         shared: the weights that other methods of the program have on the device.
         mapper: the imports of its mapped weights.
-        reader: of streamed weights; None where nothing is streamed.
         allocator: whose account the memory is on.
         states: what it keeps from run to run.
         initial: the values with which that begins.
@@ -60,7 +61,6 @@ class Loaded:
         self.device = device
         self.options = options
         self.report = report
-        self.reader: Reader | None = None
         self._sources = sources
         # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
@@ -95,7 +95,7 @@ class Loaded:
         shared = SharedWeights() if store is None else store.find(contents_of(work))
         self._resources.callback(shared.close)
         self.report.stopwatch.mark("lower")
-        self.report.growth.took("program")
+        self.report.growth.attribute("program")
         self._pipelines.begin(kernels_of(work, specialization_of(device.info, self.options)))
         plan, mapper = plan_method(at_sizes, work, work, device, self._sources, self.options,
                                    shared.places)
@@ -112,8 +112,6 @@ class Loaded:
         self.allocator = allocator or resources.enter_context(closing(Allocator(self.device)))
         arena = Arena(self.allocator, resources.enter_context(closing(Allocator(self.device))))
         resources.callback(_close_all, self._states)
-        # The reader of streamed weights, which come later and end before
-        streaming = resources.enter_context(ExitStack())
         resources.callback(_close_all, self._weights)
         weights = Weights(self.device, self.allocator, self._pipelines, weight_plan,
                           plan.execution.storages, self.mapper, self.shared.places)
@@ -155,21 +153,22 @@ class Loaded:
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, weight_plan.mapped)
         reader.close()
+        # The processors may be those that the device computes on, and mapping the file's pages and
+        # giving them back takes nearly twice the time of the system's own copy.
+        strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
         if weight_plan.streamed:
-            # The processors may be those that the device computes on, and mapping the file's pages
-            # and giving them back takes nearly twice the time of the system's own copy.
-            strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
-            self.reader = streaming.enter_context(self._new_reader(strategy))
-            weights.stream(self.reader)
+            weights.stream(self._new_reader(strategy))
+        if plan.execution.reads_rows:
+            weights.read_rows_by(self._new_reader(strategy))
         if executables.has_one_shape:
             self.instances.bind(instance)
         report.stopwatch.mark("allocate and record")
         if displaced := self.allocator.displaced_bytes:
             report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
                                 "has no more of its own: kernels may be slower")
-        report.growth.took("rest")
+        report.growth.attribute("rest")
         trim()
-        report.growth.took("freed")
+        report.growth.attribute("freed")
         self.phase("before execute")
         if store is not None:
             store.offer(weights, weight_plan)
@@ -198,7 +197,7 @@ class Loaded:
         """The instance of a shape, a state and the host's buffers, ready to run. See
         `Method.execute` for what is raised."""
         self.instances.wait()
-        if state.torn:
+        if state.inconsistent:
             raise StateError("a run that failed has left what the method keeps from run to run "
                              "half changed; call reset_state() or load_state()")
         instance = self.instances.get(shape, state, buffers)

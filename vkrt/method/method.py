@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.executable import Executable
-from vkrt.executable.lending import Semaphore
+from vkrt.executable.external_buffers import Semaphore
 from vkrt.executable.records import ExecutionPlan
 from vkrt.executable.states import StateTensor
 from vkrt.graph.graph import Graph
@@ -30,20 +30,20 @@ from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
 from vkrt.method.run_queue import RunQueue
 from vkrt.method.states import State, another_state
-from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.refusals import with_smaller
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.memory import Allocator
 from vkrt.work.tensor import Tensor
-from vkrt.work.work_list import WorkList
 
 if TYPE_CHECKING:
     import numpy as np
 
     from vkrt.compiler.planned import Planned
     from vkrt.method.profile import Profile
+    from vkrt.plan.memory_plan import MemoryPlan
+    from vkrt.work.work_list import WorkList
 
 
 class Method(DeviceBound):
@@ -82,6 +82,11 @@ class Method(DeviceBound):
 
     def __repr__(self):
         return f"<vkrt.Method {self.metadata}{', closed' if self._queue.closed else ''}>"
+
+    @property
+    def shapes(self) -> tuple[Shape, ...] | None:
+        """The shapes that a compiled program can run at; None of others."""
+        return self._loaded.executables.shapes
 
     @property
     def largest(self) -> ShapePlan:
@@ -212,7 +217,7 @@ class Method(DeviceBound):
         """The instance of a call, its inputs written, and where its outputs will go."""
         if not self._has_run:
             self.report.stopwatch.start()
-            self.report.growth.took("rest")
+            self.report.growth.attribute("rest")
         instance = self._ready(shape, state, arrays, out)
         instance.check(arrays)
         results = outputs_for(out, instance.plan.graph.outputs, self.metadata)

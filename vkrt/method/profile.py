@@ -115,7 +115,7 @@ class Profile:
         """For JSON."""
         return {"device": self.device, "method": self.method, "clock": self.clock,
                 "runs": self.runs, "seconds": self.seconds,
-                "ceiling": asdict(self.ceiling) if self.ceiling else None,
+                "ceiling": self.ceiling._asdict() if self.ceiling else None,
                 "steps": [asdict(step) for step in self.steps], "operators": self.totals()}
 
     def table(self) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.broadcast import convert
-from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FIRST, INDEX, INT32
 from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
+from vkrt.ops.strided_copy import Walk, emit, variant
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 

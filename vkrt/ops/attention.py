@@ -2,8 +2,8 @@
 
 The cache is [batch, rows, heads, D], row-major, a buffer in every storage, of floats or in 8 bits
 (`vkrt.ops.caches`): only the new rows are written, in place. Attention goes over the rows that are
-there, or with a mask over all rows (shaders/common/attention.glsl), in blocks of queries, so that
-scores take about `SCORE_BYTES` at any length of the context.
+there, or with a mask over all rows (shaders/attention/attention.glsl), in blocks of queries, so
+that scores take about `SCORE_BYTES` at any length of the context.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from vkrt.ops import tiles
 from vkrt.ops.attention_row import attend_rows
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.caches import cache_variant, change_cache, read_cache
+from vkrt.ops.concat import fill
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
-from vkrt.ops.joining import fill
-from vkrt.ops.operator import Indices, LateRule
+from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
 from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
@@ -31,8 +31,9 @@ from vkrt.work.tuning import LANES
 # The largest position that an operator that does not look at it takes.
 ANY_START = (1 << 31) - 1
 
-# Rows of a tile where each invocation loads all that it needs; one is better for fewer than three.
-SMALL_TILE = 4
+# Rows of a tile where each invocation loads all that it needs, and the registers that it takes; one
+# is better for fewer than three.
+SMALL_TILE, TILE_REGISTERS = 4, 46
 
 
 def _need_cache(cache, rows, name):
@@ -99,7 +100,8 @@ def _rows_left(rows: Tensor, cache: Tensor) -> int:
 @op("sdpa_with_kv_cache.default", "query:T key:T value:T key_cache:T! value_cache:T! start_pos:i "
     "seq_len:i attn_mask:T? dropout_p:f is_causal:b scale:f?", sizes=_cached_sizes,
     dtypes=floats_and_mask(7), kernels="llama::sdpa_with_kv_cache.out",
-    late=LateRule(("start_pos",), lambda query, _k, _v, cache, *_others: _rows_left(query, cache)))
+    runtime_scalar=RuntimeScalarRule(
+        ("start_pos",), lambda query, _k, _v, cache, *_others: _rows_left(query, cache)))
 def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, mask,
                         _dropout, causal, scale):
     out, *changed = node.outs
@@ -131,7 +133,8 @@ def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cac
 
 @op("update_cache.default", "value:T cache:T! start_pos:i", sizes=_update_sizes, dtypes=ONE_FLOAT,
     kernels="llama::update_cache.out",
-    late=LateRule(("start_pos",), lambda value, cache, _start: _rows_left(value, cache)))
+    runtime_scalar=RuntimeScalarRule(
+        ("start_pos",), lambda value, cache, _start: _rows_left(value, cache)))
 def _update_cache(cx, node, value, cache, start):
     stands_for, changed = node.outs
     write_rows(cx, (change_cache(cx, cache, changed),), (value,), start)
@@ -147,7 +150,7 @@ def _places_sizes(value, cache, _start, places):
 
 @op("llama.update_cache_with_indices.default", "value:T cache:T! start_pos:i indices:T.int32",
     sizes=_places_sizes, dtypes=FLOATS_ALIKE, kernels="llama::update_cache_with_indices.out",
-    convert="own", late=LateRule(("start_pos",), lambda *_args: ANY_START),
+    convert="own", runtime_scalar=RuntimeScalarRule(("start_pos",), lambda *_args: ANY_START),
     indices=lambda _value, cache, _start, places: [Indices(places, cache.sizes[1])])
 def _update_cache_with_indices(cx, node, value, cache, _start, places):
     """Each row of each item of the batch goes to a place of its own, as into a ring."""
@@ -160,7 +163,8 @@ def _update_cache_with_indices(cx, node, value, cache, _start, places):
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "
     "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=floats_and_mask(4),
     kernels="llama::custom_sdpa.out",
-    late=LateRule(("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
+    runtime_scalar=RuntimeScalarRule(
+        ("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, mask, _dropout, causal, scale):
     _attend(cx, node.outs[0], query, read_cache(cx, keys), read_cache(cx, values), start, mask,
             causal, scale)
@@ -219,7 +223,7 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
 
 def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
     """The operand of a mask [batch, heads, S, rows], of which all but the last may be 1 or left
-    out; its kind in shaders/common/attention.glsl, 0 for none; the strides of the first three in
+    out; its kind in shaders/attention/attention.glsl, 0 for none; the strides of the first three in
     texels.
 
     Args:
@@ -253,9 +257,10 @@ def _as_floats(cx, mask: Tensor) -> Operand:
 def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
           rows: int) -> tuple[int, int, str]:
     """How many of so many rows an invocation of the kernels does, how many lanes load them for
-    each other, and the feature that this takes (shaders/common/attention_tile.glsl)."""
+    each other, and the feature that this takes (shaders/attention/attention_tile.glsl)."""
     if rows > SMALL_TILE and tiles.hands_round(cx.target):
         found = [cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels]
         if all(one is not None and one[1] for one in found):
             return LANES, LANES, "shuffle"
-    return SMALL_TILE if rows >= 3 else 1, 1, ""
+    fits = cx.target.tuning.registers >= TILE_REGISTERS
+    return SMALL_TILE if fits and rows >= 3 else 1, 1, ""

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from vkrt.ops.matmul import multiply
-from vkrt.ops.matmul_apart import placed
+from vkrt.ops.matmul_strided import placed
 from vkrt.ops.score_blocks import Blocks
 from vkrt.ops.softmax import softmax_into
 from vkrt.ops.strided import Strided
@@ -59,7 +59,7 @@ def attend_in_blocks(cx, what: Attention, out: Operand, blocks: Blocks) -> None:
                          _cut(what.keys, first, count), whole, not what.lines[0])
         assert product is not None  # as of heads in `_groups`
         multiply(cx, block, product.source, product.matrix, rows=size, batches=count,
-                 addend=None if what.mask is None else block, alpha=what.scale, parts=product)
+                 residual=None if what.mask is None else block, alpha=what.scale, parts=product)
         softmax_into(cx, block, block, 2, what.kind)
         product = placed(whole, _cut(what.values, first, count),
                          _cut(what.result, first, count, row, size), not what.lines[1])

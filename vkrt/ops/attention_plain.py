@@ -12,7 +12,7 @@ from vkrt.ops.attributes import PERMUTATION
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.matmul import multiply, place_turned
-from vkrt.ops.matmul_apart import first_factor, has_lines, rows_in, second_factor
+from vkrt.ops.matmul_strided import first_factor, has_lines, rows_in, second_factor
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.score_blocks import blocks_for

@@ -1,5 +1,5 @@
 """Attention of few queries over a cache: a workgroup for each query of each head, where the driver
-profile says that workgroups share (shaders/attention_row.comp).
+profile says that workgroups share (shaders/attention/attention_row.comp).
 
 The scores stay in the memory that the group shares, so that one dispatch does what three do for
 blocks of queries (`vkrt.ops.attention`), and keys are divided among the members of a group.

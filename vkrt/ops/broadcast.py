@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vkrt.ops import copying
-from vkrt.ops.copying import Walk
+from vkrt.ops import strided_copy
+from vkrt.ops.strided_copy import Walk
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
@@ -96,7 +96,7 @@ class Broadcast:
 def expanded(cx, source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Operand:
     """A temporary with `source`, of the same rank, repeated along its dimensions of size 1."""
     result = cx.temporary(sizes, source.dtype, order)
-    copying.emit(cx, result, source, expansion(source, sizes, order))
+    strided_copy.emit(cx, result, source, expansion(source, sizes, order))
     return result
 
 
@@ -151,7 +151,7 @@ def convert(cx, source: Operand, dtype: str) -> Operand:
 def convert_into(cx, result: Operand, source: Operand) -> None:
     """Adds the dispatch that fills `result` with the elements of `source`, converted."""
     cx.dispatch("convert", [*result.grid, result.packed, result.dtype == "bool"], [result],
-                [source], result.texels, dtype=copying.variant(source.dtype, result.dtype))
+                [source], result.texels, dtype=strided_copy.variant(source.dtype, result.dtype))
 
 
 def is_float(dtype: str) -> bool:

@@ -1,13 +1,15 @@
 """Caches of keys and values, [batch, rows, heads, D], as floats or in 8 bits.
 
 In 8 bits a head of a row takes 4 + D bytes: a scale and a zero point, and the elements by these
-(shaders/common/cache.glsl). The operand of such a cache is int8 [batch, rows, heads, 4 + D], while
-its tensor stays what the program says. So the rules of attention look at operands, and only states
-that nothing else reads or writes are kept so (`vkrt.lowering.caches`).
+(shaders/attention/cache.glsl). The operand of such a cache is int8 [batch, rows, heads, 4 + D],
+while its tensor stays what the program says. So the rules of attention look at operands, and only
+states that nothing else reads or writes are kept so (`vkrt.lowering.caches`).
 """
 
 from __future__ import annotations
 
+from vkrt.graph.graph import Node
+from vkrt.graph.masks import PUTS
 from vkrt.work.tensor import Operand, Tensor, short_name
 
 # Operators of caches -> the arguments that are caches, each with the number of the result that it
@@ -20,8 +22,25 @@ CACHES: dict[str, dict[int, int | None]] = {
     "llama.custom_sdpa.default": {1: None, 2: None},
 }
 
+# Operators that write elements at places that tensors of indices name, and nothing else
+BY_INDICES = ("aten.index_put.default", *PUTS)
+
 # Of the scale and the zero point of a head
 HEAD_BYTES = 4
+
+
+def written_rows(node: Node, result: Tensor) -> tuple[Tensor, int] | None:
+    """The tensor of which a node writes rows at places that it is given, and how many rows that
+    has; None where it makes `result` in another way."""
+    if node.op in BY_INDICES:
+        cache, indices, _values, *accumulate = node.args
+        sizes = [size for size, index in zip(cache.sizes, indices) if index is not None]
+        return (cache, max(sizes, default=0)) if not any(accumulate) else None
+    for place, number in CACHES.get(node.op, {}).items():
+        if number is not None and node.outs[number] is result:
+            cache = node.args[place]
+            return cache, cache.sizes[1]
+    return None
 
 
 def in_8_bits(cache: Tensor) -> Tensor:

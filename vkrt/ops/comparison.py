@@ -6,10 +6,10 @@ import math
 
 from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded
 from vkrt.ops.broadcast import broadcast, convert, is_float
-from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import BOOL, WHOLE
 from vkrt.ops.elementwise import binary, pointwise, unary
 from vkrt.ops.sizes import same, together
+from vkrt.ops.strided_copy import variant
 from vkrt.pte.coerce import as_float
 from vkrt.shader import kind
 from vkrt.work.tensor import Tensor, short_name

@@ -8,6 +8,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension, rounded
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.comparison import compare
+from vkrt.ops.concat import fill
 from vkrt.ops.dtypes import (
     FIRST,
     FLOAT,
@@ -21,9 +22,8 @@ from vkrt.ops.dtypes import (
     DtypeRule,
 )
 from vkrt.ops.elementwise import ROUNDING, binary, choose, div_mode_sizes, special, unary
-from vkrt.ops.joining import fill
+from vkrt.ops.parts import part
 from vkrt.ops.registry import op
-from vkrt.ops.shape import part
 from vkrt.ops.sizes import broadcast, fail, same, together, unsupported, wrap
 from vkrt.work.tensor import Tensor
 

@@ -2,7 +2,7 @@
 transposed.
 
 A weight [O, I / groups, kh, kw] (of a transposed one [I, O / groups, kh, kw]) becomes a matrix as
-`vkrt.ops.convolving` says.
+`vkrt.ops.convolution_kernels` says.
 """
 
 from __future__ import annotations
@@ -11,10 +11,20 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.ops import convolving, matmul, volume, winograd
-from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
+from vkrt.ops import convolution_kernels, matmul, volume, winograd, winograd_shared
+from vkrt.ops.attributes import CONVOLUTIONS, INPUTS
+from vkrt.ops.convolution_kernels import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import ENDINGS, Ending, Tail, addend, over, plain, tail
+from vkrt.ops.epilogue import (
+    EPILOGUES,
+    Epilogue,
+    EpilogueArgs,
+    node_epilogue,
+    node_residual,
+    over,
+    plain,
+)
+from vkrt.ops.matmul_strided import some_inputs
 from vkrt.ops.registry import op
 from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
@@ -74,8 +84,11 @@ def _sizes(x, weight, bias, stride, padding, dilation, transposed, output_paddin
 
 def _multiply_adds(x: Tensor, weight: Tensor, *others) -> int:
     """Every element of the result, of a transposed one of the input, meets a filter."""
-    transposed, (out,) = others[4], others[-1]
-    return (x if transposed else out).numel * math.prod(weight.sizes[1:])
+    transposed, groups, (out,) = others[4], others[6], others[-1]
+    if transposed:
+        return x.numel * math.prod(weight.sizes[1:])
+    # The weight may have more input channels (the attribute `INPUTS`).
+    return out.numel * x.sizes[1] // groups * math.prod(weight.sizes[2:])
 
 
 def _pair(values: Sizes, rank: int, trivial: int) -> Pair:
@@ -103,8 +116,8 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
 ROWS = sliding(_row_windows, PADDING)
 
 
-def _takes_addend(x: Tensor, weight: Tensor, _bias, stride, padding, _dilation, transposed,
-                  _output_padding, groups) -> bool:
+def _takes_residual(x: Tensor, weight: Tensor, _bias, stride, padding, _dilation, transposed,
+                    _output_padding, groups) -> bool:
     """Whether it is a product of pixels with a matrix, whose kernels add a tensor."""
     return (x.rank < 5 and not transposed and groups == 1 and math.prod(weight.sizes[2:]) == 1
             and not any(padding) and set(stride) <= {1})
@@ -114,8 +127,8 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS,
-    takes_addend=_takes_addend, rows=ROWS)
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=EPILOGUES,
+    takes_residual=_takes_residual, rows=ROWS)
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
     dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS)
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
@@ -124,14 +137,14 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
     out, limits = node.outs[0], _clamp(*bounds)
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
-    ending = plain(cx.vector(bias, x.dtype), bias is not None,
-                   Tail("CLAMP", limits) if limits else tail(cx))
+    epilogue = plain(cx.vector(bias, x.dtype), bias is not None,
+                     Epilogue("CLAMP", limits) if limits else node_epilogue(cx))
     along_z = Depth.of(x, out, weight, stride, padding, dilation)
     if along_z is not None and (transposed or not along_z.is_trivial):
-        volume.convolve(cx, conv, along_z, weight, ending, transposed)
+        volume.convolve(cx, conv, along_z, weight, epilogue, transposed)
         return
     if not transposed and x.rank < 5 and _is_single(conv) and cx.order_of(x) == row_major(x.rank):
-        _single(cx, conv, weight, ending)
+        _single(cx, conv, weight, epilogue)
         return
     source = cx.read(x, channels_last(x.rank))
     if transposed:
@@ -140,19 +153,25 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
         is_depthwise = conv.groups == conv.inputs == conv.channels
         matrix = (_depthwise_matrix(cx, weight) if is_depthwise else
                   cx.matrix(weight, (0, *range(2, len(split)), 1), 2, split))
-        convolving.transposed(cx, conv, source, matrix, ending, is_depthwise)
+        convolution_kernels.transposed(cx, conv, source, matrix, epilogue, is_depthwise)
     elif conv.is_pointwise:
-        matrix, other = cx.matrix(weight, source.order, 1), addend(cx, source.order)
-        result = cx.write(out, source.order, over=over(other, source, matrix, *ending.vectors))
-        matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
-                        ending=ending, addend=other)
+        other, first = node_residual(cx, source.order), cx.attribute(INPUTS)
+        rows = source.grid[0] * source.grid[1]
+        matrix, parts = ((cx.matrix(weight, source.order, 1), None) if first is None else
+                         some_inputs(cx, weight, source, first, rows))
+        result = cx.write(out, source.order, over=over(other, source, matrix, *epilogue.vectors))
+        matmul.multiply(cx, result, source, matrix, rows=rows, epilogue=epilogue, residual=other,
+                        parts=parts)
     elif conv.is_depthwise:
-        convolving.depthwise(cx, conv, source, _depthwise_matrix(cx, weight), ending)
+        convolution_kernels.depthwise(cx, conv, source, _depthwise_matrix(cx, weight), epilogue)
     else:
         matrix = cx.matrix(weight, source.order, 1)
-        result = cx.write(out, source.order)
-        if not _by_winograd(cx, conv, result, source, matrix, ending):
-            convolving.general(cx, conv, source, matrix, ending, result)
+        layer = _winograd_layer(conv)
+        if layer is None:
+            result = cx.write(out, source.order)
+            convolution_kernels.general(cx, conv, source, matrix, epilogue, result)
+        else:
+            _by_points(cx, conv, layer, source, matrix, epilogue)
 
 
 def _depthwise_matrix(cx, weight: Tensor) -> Operand:
@@ -164,7 +183,7 @@ def _is_single(conv: Convolution) -> bool:
     return conv.inputs == 1 and conv.taps > 1
 
 
-def _single(cx, conv: Convolution, weight: Tensor, ending: Ending) -> None:
+def _single(cx, conv: Convolution, weight: Tensor, epilogue: EpilogueArgs) -> None:
     """One input channel, left row-major: neither it nor the weights are padded to 4 channels."""
     x, out = conv.x, conv.out
     source = cx.read(x, row_major(x.rank))
@@ -173,21 +192,55 @@ def _single(cx, conv: Convolution, weight: Tensor, ending: Ending) -> None:
     aligned = conv.dilation[1] == 1 and conv.stride[1] % 4 == 0 and conv.padding[1] % 4 == 0
     width, rows, texels = result.grid
     params = [x.sizes[-1], height_of(x), width, height_of(out), rows, conv.channels, *conv.window,
-              aligned, *ending.params]
-    cx.dispatch("conv2d_single", params, [result], [source, matrix, *ending.vectors],
+              aligned, *epilogue.params]
+    cx.dispatch("conv2d_single", params, [result], [source, matrix, *epilogue.vectors],
                 width * rows * texels, loops=conv.kernel[0] * (1 + -(-conv.kernel[1] // 4)))
 
 
-def _by_winograd(cx, conv: Convolution, result: Operand, source: Operand, matrix: Operand,
-                 ending: Ending) -> bool:
-    """Does a convolution at Winograd's points, if that is better; says whether it has."""
-    width, rows, _ = result.grid
-    height = height_of(conv.out)
-    if not (conv.suits_winograd and conv.out.dtype == "float32" and width * rows):
+def may_use_winograd(node: Node) -> bool:
+    """Whether a node is a convolution that can be done at Winograd's points."""
+    if node.op not in CONVOLUTIONS:
         return False
-    layer = winograd.Layer(conv.inputs, conv.channels, width, height, rows // height)
-    strip = winograd.choose(layer, cx.scratch_budget(), cx.target)
+    _, weight, _, stride, _, dilation, transposed, _, groups = node.args[:9]
+    return (not transposed and groups == 1 and tuple(weight.sizes[2:]) == (3, 3)
+            and {*stride, *dilation} <= {1} and weight.dtype == "float32")
+
+
+def _winograd_layer(conv: Convolution) -> winograd.Layer | None:
+    """A convolution as Winograd's method does it; None where it is not for it."""
+    if not (conv.suits_winograd and conv.out.dtype == "float32" and conv.out.numel):
+        return None
+    width, height = conv.out.sizes[-1], height_of(conv.out)
+    images = conv.out.numel // (width * height * conv.channels)
+    return winograd.Layer(conv.inputs, conv.channels, width, height, images)
+
+
+def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, matrix: Operand,
+               epilogue: EpilogueArgs) -> None:
+    """Does a convolution at Winograd's points, in whichever way takes least, or by direct sums."""
+    is_shared = winograd_shared.suits(cx, layer, [source, matrix, *epilogue.vectors],
+                                      conv.out.dtype)
+    least = winograd_shared.time(layer, cx.target) if is_shared else math.inf
+    strip, longer = (rows if rows and layer.time(cx.target.tuning, rows) < least else 0
+                     for rows in _strips(cx, conv, layer, source))
+    result = cx.write(conv.out, source.order, over=(source,) if longer > strip else ())
+    strip = longer if result.storage is source.storage else strip
     if strip:
-        winograd.convolve(cx, layer, strip, result, source, matrix, ending, padding=conv.padding,
-                          height=height_of(conv.x))
-    return bool(strip)
+        winograd.convolve(cx, layer, strip, result, source, matrix, epilogue,
+                          padding=conv.padding, height=height_of(conv.x))
+    elif is_shared:
+        winograd_shared.convolve(cx, layer, result, source, matrix, epilogue,
+                                 padding=conv.padding, height=height_of(conv.x))
+    else:
+        convolution_kernels.general(cx, conv, source, matrix, epilogue, result)
+
+
+def _strips(cx, conv: Convolution, layer: winograd.Layer, source: Operand) -> tuple[int, int]:
+    """Rows of tiles to do at a time at Winograd's points, with a result beside the source and over
+    it; 0 where a direct sum is better, or that cannot be."""
+    budget = cx.scratch_budget()
+    strip, longer = winograd.choose(layer, budget, cx.target), 0
+    # Budgets are of nodes that were lowered once, directly, with a result beside the source.
+    if cx.number in cx.budgets and conv.x.sizes[2:] == conv.out.sizes[2:] and not cx.used(conv.x):
+        longer = winograd.choose(layer, budget + source.storage.nbytes, cx.target)
+    return strip, longer

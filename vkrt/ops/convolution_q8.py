@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops import convolving, matmul
-from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved
-from vkrt.ops.ending import Ending
-from vkrt.ops.ending_q8 import (
+from vkrt.ops import convolution_kernels, matmul
+from vkrt.ops.convolution_kernels import Convolution, Pair, convolved, deconvolved
+from vkrt.ops.epilogue import EpilogueArgs
+from vkrt.ops.epilogue_q8 import (
     REAL,
     RESULT,
     SOURCE,
     WEIGHT,
-    ending,
     in_words,
     need_activation,
     need_exact,
@@ -29,8 +28,9 @@ from vkrt.ops.ending_q8 import (
     need_step,
     need_vectors,
     quantized,
+    quantized_epilogue,
 )
-from vkrt.ops.quantizing import INT8
+from vkrt.ops.quantization import INT8
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
@@ -94,9 +94,9 @@ def _depthwise_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, 
     if _group_inputs(x, groups) != 1:
         fail("groups", f"expected one for each channel, got {groups} for sizes {list(x)}")
     need_padded(weight, (*window[0], groups), "weights")
-    if window[0][1] > convolving.MAX_DEPTHWISE_KERNEL_X:
+    if window[0][1] > convolution_kernels.MAX_DEPTHWISE_KERNEL_X:
         unsupported("kernel_size", f"{list(window[0])}; vkrt has quantized depthwise kernels up to "
-                    f"{convolving.MAX_DEPTHWISE_KERNEL_X} wide")
+                    f"{convolution_kernels.MAX_DEPTHWISE_KERNEL_X} wide")
     need_exact(math.prod(window[0]))
     _need_ends(groups, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
     return ((x[0], groups, *convolved(x[2:], *window)),)
@@ -154,7 +154,7 @@ _OLDER = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW.format('')}"
 _PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW} activation:s"
 
 
-def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Ending) -> None:
+def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: EpilogueArgs) -> None:
     """Any groups; the result is quantized, or real where the node's is."""
     result, matrix = cx.write(conv.out, source.order), _matrix(cx, conv, weight)
     if conv.has_whole_texels and result.dtype == "int8":
@@ -162,9 +162,9 @@ def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Endin
         source, matrix = in_words(cx, shader, source, matrix)
     if conv.is_pointwise:
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
-                        ending=end)
+                        epilogue=end)
     else:
-        convolving.general(cx, conv, source, matrix, end, result)
+        convolution_kernels.general(cx, conv, source, matrix, end, result)
 
 
 @op("et_vk.conv2d_q8ta_q8csw_q8to.default", _OLDER, sizes=_sizes, dtypes=INT8,
@@ -175,7 +175,7 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
                  kernel, stride, padding, dilation, groups, activation="none"):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
     _convolve(cx, conv, cx.read(x, channels_last(4)), weight, end)
 
 
@@ -188,7 +188,7 @@ def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, ke
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
     source = quantized(cx, cx.read(x, channels_last(4)), x.sizes, scale, zero)
-    _convolve(cx, conv, source, weight, ending(cx, (scale, zero), scales, bias))
+    _convolve(cx, conv, source, weight, quantized_epilogue(cx, (scale, zero), scales, bias))
 
 
 @op("et_vk.conv2d_q8ta_q8csw_q8to_dw.default", _OLDER, sizes=_of_rows(_depthwise_sizes),
@@ -199,9 +199,9 @@ def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_z
                stride, padding, dilation, groups, activation="none"):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation,
+    end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation,
                  added=conv.taps)
-    convolving.depthwise(cx, conv, cx.read(x, channels_last(4)),
+    convolution_kernels.depthwise(cx, conv, cx.read(x, channels_last(4)),
                          cx.weight(weight, (0, 1, 2), 1), end)
 
 
@@ -212,6 +212,6 @@ def _transposed(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_
                 stride, padding, _output_padding, dilation, groups, activation):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
-    convolving.transposed(cx, conv, cx.read(x, channels_last(4)), _matrix(cx, conv, weight), end,
-                          is_depthwise=False)
+    end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    convolution_kernels.transposed(cx, conv, cx.read(x, channels_last(4)),
+                                   _matrix(cx, conv, weight), end, is_depthwise=False)

@@ -1,7 +1,7 @@
 """Element-wise arithmetic: functions of one element, binary operators, choice and conversion.
 
-A function of one element that torch calls `name` is `case NAME:` in shaders/unary.comp, or in
-shaders/elementary.comp where only floats have it.
+A function of one element that torch calls `name` is `case NAME:` in
+shaders/elementwise/unary.comp, or in elementary.comp beside it where only floats have it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vkrt.ops.dtypes import (
     QUOTIENT,
     WITH_NUMBERS,
 )
-from vkrt.ops.ending import GELU, Tail, tail
+from vkrt.ops.epilogue import GELU, Epilogue, node_epilogue
 from vkrt.ops.registry import op
 from vkrt.ops.rows import POINTWISE
 from vkrt.ops.sizes import broadcast as broadcast_sizes
@@ -218,16 +218,16 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
-           then: Tail | None = None) -> None:
+           then: Epilogue | None = None) -> None:
     """Makes a tensor a function, a kind of binary.comp, of the elements of two.
 
     Args:
         then: what is done to the result, one of `TAILS`; None for nothing.
     """
     dtype = compute_dtype(out.dtype)
-    ending = (kind("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
+    epilogue = (kind("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     factor = float(alpha) if is_float(dtype) else as_int(alpha)
-    _dispatch_binary(cx, out, dtype, "binary", x, y, (kind("binary", function), factor, *ending),
+    _dispatch_binary(cx, out, dtype, "binary", x, y, (kind("binary", function), factor, *epilogue),
                      32 * 4 if function in ("POW", "FMOD", "REMAINDER") else 0)
 
 
@@ -275,7 +275,7 @@ TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
 @pointwise("vkrt.silu_mul.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
     takes_activation=TAILS)
 def _two(cx, node, x, y):
-    binary(cx, node.outs[0], node.name.upper(), x, y, then=tail(cx))
+    binary(cx, node.outs[0], node.name.upper(), x, y, then=node_epilogue(cx))
 
 
 @pointwise("aten.hypot.default aten.copysign.Tensor", "self:T other:T", sizes=together,
@@ -300,7 +300,7 @@ def _prelu(cx, node, x, weight):
     dtypes=PROMOTED, kernels="aten::{}.out", takes_activation=TAILS)
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
-           then=tail(cx))
+           then=node_epilogue(cx))
 
 
 def _limited_sizes(x, y, *bounds):
@@ -317,7 +317,7 @@ def _limited_sizes(x, y, *bounds):
 def _limited(cx, node, x, y, low, high):
     function = node.name.split("_")[1]
     binary(cx, node.outs[0], "ADD" if function == "sub" else function.upper(), x, y,
-           -1 if function == "sub" else 1, Tail("CLAMP", _bounds(x, low, high)))
+           -1 if function == "sub" else 1, Epilogue("CLAMP", _bounds(x, low, high)))
 
 
 ROUNDING = {None: "DIV", "floor": "DIV_FLOOR", "trunc": "DIV_TRUNC"}

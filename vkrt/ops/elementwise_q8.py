@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.broadcast import broadcast
-from vkrt.ops.quantizing import INT8, need_scale, need_zero
+from vkrt.ops.quantization import INT8, need_scale, need_zero
 from vkrt.ops.registry import op
-from vkrt.ops.resampling import pixel_shuffle, pixel_shuffle_sizes
+from vkrt.ops.resample import pixel_shuffle, pixel_shuffle_sizes
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.work.tensor import Operand
 

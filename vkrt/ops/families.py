@@ -11,10 +11,6 @@ OPERATORS = {
         "sdpa_with_kv_cache.default update_cache.default vkrt.rotary_sdpa_with_kv_cache.default "),
     "attention_plain": (
         "et_vk.sdpa.default vkrt.attention.default "),
-    "choosing": (
-        "quantized_decomposed.choose_qparams.tensor "
-        "quantized_decomposed.choose_qparams_per_token_asymmetric.default "
-        "torchao.choose_qparams_affine.default "),
     "comparison": (
         "aten.bitwise_and.Tensor aten.bitwise_not.default aten.bitwise_or.Tensor "
         "aten.bitwise_xor.Tensor aten.eq.Scalar aten.eq.Tensor aten.ge.Scalar aten.ge.Tensor "
@@ -29,6 +25,11 @@ OPERATORS = {
         "aten.bitwise_xor.Scalar aten.clamp.Tensor aten.copysign.Scalar aten.div.Scalar_mode "
         "aten.glu.default aten.ldexp.Tensor aten.logit.default aten.masked_fill.Scalar "
         "aten.pow.Scalar aten.round.decimals "),
+    "concat": (
+        "aten.arange.start_step aten.cat.default aten.copy.default aten.full.default "
+        "aten.full_like.default aten.ones.default aten.ones_like.default "
+        "aten.scalar_tensor.default aten.select_scatter.default aten.slice_scatter.default "
+        "aten.stack.default aten.zeros.default aten.zeros_like.default vkrt.join_strips.default "),
     "convolution": (
         "aten.convolution.default et_vk.conv_with_clamp.default "),
     "convolution_q8": (
@@ -69,25 +70,29 @@ OPERATORS = {
     "host.distances": (
         "aten::_cdist_forward.out aten::_pdist_forward.out aten::dist.out "
         "aten::masked_scatter.out aten::native_dropout.out "),
+    "host.fourier": (
+        "aten::_fft_c2c.out aten::_fft_c2r.out aten::_fft_r2c.out "),
     "host.indexing": (
         "aten::diagonal_scatter.out aten::index_put.out aten::scatter.src_out "
         "aten::scatter.value_out aten::scatter_add.out "),
+    "host.nonzero": (
+        "aten::nonzero_static.out "),
     "host.random": (
-        "aten::rand.out aten::rand_like.out aten::randint.low_out aten::randint.out "
-        "aten::randn.out aten::randn_like.out aten::randperm.out aten::uniform.out "),
+        "aten::bernoulli.out aten::rand.out aten::rand_like.out aten::randint.low_out "
+        "aten::randint.out aten::randn.out aten::randn_like.out aten::randperm.out "
+        "aten::uniform.out "),
+    "host.recurrent": (
+        "llama::gated_delta_rule.out "),
     "host.reduction": (
         "aten::cummax.out aten::cummin.out aten::cumprod.out aten::cumsum.out "
         "aten::logcumsumexp.out aten::sort.values aten::sort.values_stable aten::topk.values "),
+    "host.repeating": (
+        "aten::repeat_interleave.Tensor_out "),
     "host.selection": (
         "aten::kthvalue.values aten::median.dim_values aten::median.out aten::mode.values "
         "aten::nanmedian.dim_values aten::nanmedian.out "),
     "indexing": (
         "aten.embedding.default aten.gather.default aten.index.Tensor aten.index_select.default "),
-    "joining": (
-        "aten.arange.start_step aten.cat.default aten.copy.default aten.full.default "
-        "aten.full_like.default aten.ones.default aten.ones_like.default "
-        "aten.scalar_tensor.default aten.select_scatter.default aten.slice_scatter.default "
-        "aten.stack.default aten.zeros.default aten.zeros_like.default vkrt.join_strips.default "),
     "linear_int8": (
         "aten._weight_int8pack_mm.default et_vk.linear_dq8ca_q4gsw.default "),
     "linear_q4": (
@@ -103,15 +108,14 @@ OPERATORS = {
         "aten._native_batch_norm_legit.no_stats "
         "aten._native_batch_norm_legit_no_training.default aten.native_group_norm.default "
         "aten.native_layer_norm.default et_vk.rms_norm.default "),
-    "ordering": (
-        "aten.sort.default aten.sort.stable aten.topk.default "),
     "padding": (
         "aten.constant_pad_nd.default aten.reflection_pad1d.default "
         "aten.reflection_pad2d.default aten.reflection_pad3d.default "
         "aten.replication_pad1d.default aten.replication_pad2d.default "
         "aten.replication_pad3d.default aten.roll.default "),
     "parts": (
-        "aten.diagonal_copy.default aten.narrow_copy.default aten.split_copy.Tensor "
+        "aten.diagonal_copy.default aten.narrow_copy.default aten.select_copy.int "
+        "aten.slice_copy.Tensor aten.split_copy.Tensor aten.split_with_sizes_copy.default "
         "aten.tril.default aten.triu.default aten.unbind_copy.int "),
     "pooling": (
         "aten.avg_pool2d.default aten.max_pool2d.default aten.max_pool2d_with_indices.default "),
@@ -123,16 +127,20 @@ OPERATORS = {
         "aten.avg_pool1d.default aten.avg_pool3d.default aten.max_pool1d.default "
         "aten.max_pool1d_with_indices.default aten.max_pool3d.default "
         "aten.max_pool3d_with_indices.default "),
-    "quantizing": (
+    "quantization": (
         "quantized_decomposed.dequantize_per_tensor.default "
         "quantized_decomposed.quantize_per_tensor.default "),
-    "quantizing_by": (
+    "quantization_by_tensor": (
         "quantized_decomposed.dequantize_per_channel.default "
         "quantized_decomposed.dequantize_per_token.default "
         "quantized_decomposed.quantize_per_channel.default "
         "quantized_decomposed.quantize_per_token.default torchao.dequantize_affine.default "
         "torchao.quantize_affine.default "),
-    "quantizing_whole": (
+    "quantization_params": (
+        "quantized_decomposed.choose_qparams.tensor "
+        "quantized_decomposed.choose_qparams_per_token_asymmetric.default "
+        "torchao.choose_qparams_affine.default "),
+    "quantization_whole": (
         "quantized_decomposed.dequantize_per_tensor.tensor "
         "quantized_decomposed.quantize_per_tensor.tensor "),
     "reduction": (
@@ -140,30 +148,31 @@ OPERATORS = {
         "aten.any.default aten.any.dim aten.any.dims aten.mean.default aten.mean.dim "
         "aten.prod.default aten.prod.dim_int aten.sum.dim_IntList aten.var.correction "
         "aten.var.dim aten.var_mean.correction "),
-    "resampling": (
+    "resample": (
         "aten.grid_sampler_2d.default aten.pixel_shuffle.default aten.pixel_unshuffle.default "),
     "rotary": (
         "et_vk.apply_rotary_emb.default et_vk.apply_rotary_emb_hf.default "
         "et_vk.apply_rotary_emb_interleaved.default "),
     "scan": (
         "aten.cumprod.default aten.cumsum.default "),
-    "scattering": (
+    "scatter": (
         "aten.index_put.default aten.scatter.src aten.scatter.value aten.scatter_add.default "
         "aten.scatter_reduce.two "),
-    "searching": (
+    "search_sorted": (
         "aten.bucketize.Scalar aten.bucketize.Tensor aten.searchsorted.Scalar "
         "aten.searchsorted.Tensor "),
     "shape": (
         "aten._unsafe_view.default aten.alias_copy.default aten.as_strided_copy.default "
         "aten.clone.default aten.expand_copy.default aten.flip.default aten.permute.default "
-        "aten.permute_copy.default aten.repeat.default aten.select_copy.int "
-        "aten.slice_copy.Tensor aten.split_with_sizes_copy.default aten.squeeze_copy.dim "
+        "aten.permute_copy.default aten.repeat.default aten.squeeze_copy.dim "
         "aten.squeeze_copy.dims aten.t_copy.default aten.transpose_copy.int "
         "aten.unfold_copy.default aten.unsqueeze_copy.default aten.view.default "
         "aten.view_copy.default dim_order_ops._clone_dim_order.default et_vk.prepack.default "),
     "softmax": (
         "aten._log_softmax.default aten._softmax.default vkrt.safe_softmax.default "),
-    "upsampling": (
+    "sort": (
+        "aten.sort.default aten.sort.stable aten.topk.default "),
+    "upsample": (
         "aten._upsample_bicubic2d_aa.default aten._upsample_bilinear2d_aa.default "
         "aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact2d.default "
         "aten._upsample_nearest_exact3d.default aten.upsample_bicubic2d.default "
@@ -179,9 +188,6 @@ KERNELS = {
     "attention": (
         "llama::custom_sdpa.out llama::sdpa_with_kv_cache.out llama::update_cache.out "
         "llama::update_cache_with_indices.out "),
-    "choosing": (
-        "quantized_decomposed::choose_qparams.Tensor_out "
-        "quantized_decomposed::choose_qparams_per_token_asymmetric.out "),
     "comparison": (
         "aten::bitwise_and.Tensor_out aten::bitwise_not.out aten::bitwise_or.Tensor_out "
         "aten::bitwise_xor.Tensor_out aten::eq.Scalar_out aten::eq.Tensor_out "
@@ -196,6 +202,13 @@ KERNELS = {
         "aten::bitwise_xor.Scalar_out aten::clamp.Tensor_out aten::copysign.Scalar_out "
         "aten::div.Scalar_mode_out aten::glu.out aten::ldexp.out aten::logit.out "
         "aten::masked_fill.Scalar_out aten::pow.Scalar_out aten::round.decimals_out "),
+    "concat": (
+        "aten::arange.out aten::arange.start_out aten::cat.out aten::copy.out aten::copy_ "
+        "aten::empty.out aten::empty_permuted.out aten::empty_strided.out aten::fill.Scalar_out "
+        "aten::fill.Tensor_out aten::full.out aten::full_like.out aten::ones.out "
+        "aten::ones_like.out aten::scalar_tensor.out aten::select_scatter.out "
+        "aten::slice_scatter.out aten::stack.out aten::zeros.out aten::zeros_like.out "
+        "dim_order_ops::_empty_dim_order.out "),
     "convolution": (
         "aten::convolution.out "),
     "elementwise": (
@@ -218,13 +231,6 @@ KERNELS = {
         "dim_order_ops::_to_dim_order_copy.out "),
     "indexing": (
         "aten::embedding.out aten::gather.out aten::index.Tensor_out aten::index_select.out "),
-    "joining": (
-        "aten::arange.out aten::arange.start_out aten::cat.out aten::copy.out aten::copy_ "
-        "aten::empty.out aten::empty_permuted.out aten::empty_strided.out aten::fill.Scalar_out "
-        "aten::fill.Tensor_out aten::full.out aten::full_like.out aten::ones.out "
-        "aten::ones_like.out aten::scalar_tensor.out aten::select_scatter.out "
-        "aten::slice_scatter.out aten::stack.out aten::zeros.out aten::zeros_like.out "
-        "dim_order_ops::_empty_dim_order.out "),
     "matmul": (
         "aten::addmm.out aten::bmm.out aten::linear.out aten::mm.out "),
     "matmul_sums": (
@@ -233,15 +239,15 @@ KERNELS = {
         "aten::_native_batch_norm_legit.no_stats_out "
         "aten::_native_batch_norm_legit_no_training.out aten::native_group_norm.out "
         "aten::native_layer_norm.out "),
-    "ordering": (
-        "aten::sort.values aten::sort.values_stable aten::topk.values "),
     "padding": (
         "aten::constant_pad_nd.out aten::reflection_pad1d.out aten::reflection_pad2d.out "
         "aten::reflection_pad3d.out aten::replication_pad1d.out aten::replication_pad2d.out "
         "aten::replication_pad3d.out aten::roll.out "),
     "parts": (
-        "aten::diagonal_copy.out aten::narrow_copy.out aten::split_copy.Tensor_out "
-        "aten::tril.out aten::triu.out aten::unbind_copy.int_out "),
+        "aten::diagonal_copy.out aten::narrow_copy.out aten::select_copy.int_out "
+        "aten::slice_copy.Tensor_out aten::split_copy.Tensor_out "
+        "aten::split_with_sizes_copy.out aten::tril.out aten::triu.out "
+        "aten::unbind_copy.int_out "),
     "pooling": (
         "aten::avg_pool2d.out aten::max_pool2d_with_indices.out "),
     "pooling_any": (
@@ -251,15 +257,18 @@ KERNELS = {
         "aten::adaptive_max_pool2d.out aten::adaptive_max_pool3d.out aten::avg_pool1d.out "
         "aten::avg_pool3d.out aten::max_pool1d.out aten::max_pool1d_with_indices.out "
         "aten::max_pool3d.out aten::max_pool3d_with_indices.out "),
-    "quantizing": (
+    "quantization": (
         "quantized_decomposed::dequantize_per_tensor.out "
         "quantized_decomposed::quantize_per_tensor.out "),
-    "quantizing_by": (
+    "quantization_by_tensor": (
         "quantized_decomposed::dequantize_per_channel.out "
         "quantized_decomposed::dequantize_per_token.out "
         "quantized_decomposed::quantize_per_channel.out "
         "quantized_decomposed::quantize_per_token.out "),
-    "quantizing_whole": (
+    "quantization_params": (
+        "quantized_decomposed::choose_qparams.Tensor_out "
+        "quantized_decomposed::choose_qparams_per_token_asymmetric.out "),
+    "quantization_whole": (
         "quantized_decomposed::dequantize_per_tensor.Tensor_out "
         "quantized_decomposed::quantize_per_tensor.Tensor_out "),
     "reduction": (
@@ -268,27 +277,28 @@ KERNELS = {
         "aten::mean.dtype_out aten::mean.out aten::min.unary_out aten::prod.int_out "
         "aten::prod.out aten::sum.IntList_out aten::var.correction_out aten::var.out "
         "aten::var_mean.correction_out "),
-    "resampling": (
+    "resample": (
         "aten::grid_sampler_2d.out aten::pixel_shuffle.out aten::pixel_unshuffle.out "),
     "scan": (
         "aten::cumprod.out aten::cumsum.out "),
-    "scattering": (
+    "scatter": (
         "aten::index_put.out aten::index_put_ aten::scatter.src_out aten::scatter.value_out "
         "aten::scatter_add.out aten::scatter_reduce.two_out "),
-    "searching": (
+    "search_sorted": (
         "aten::bucketize.Scalar_out aten::bucketize.Tensor_out aten::searchsorted.Scalar_out "
         "aten::searchsorted.Tensor_out "),
     "shape": (
         "aten::alias_copy.out aten::as_strided_copy.out aten::clone.out aten::detach_copy.out "
         "aten::expand_copy.out aten::flip.out aten::lift_fresh_copy.out aten::permute_copy.out "
-        "aten::repeat.out aten::select_copy.int_out aten::slice_copy.Tensor_out "
-        "aten::split_with_sizes_copy.out aten::squeeze_copy.dim_out aten::squeeze_copy.dims_out "
+        "aten::repeat.out aten::squeeze_copy.dim_out aten::squeeze_copy.dims_out "
         "aten::t_copy.out aten::transpose_copy.int_out aten::unfold_copy.out "
         "aten::unsqueeze_copy.out aten::view_copy.out dim_order_ops::_clone_dim_order.out "
         "executorch_prim::et_view.default "),
     "softmax": (
         "aten::_log_softmax.out aten::_softmax.out "),
-    "upsampling": (
+    "sort": (
+        "aten::sort.values aten::sort.values_stable aten::topk.values "),
+    "upsample": (
         "aten::_upsample_bicubic2d_aa.out aten::_upsample_bilinear2d_aa.out "
         "aten::_upsample_nearest_exact1d.out aten::_upsample_nearest_exact2d.out "
         "aten::_upsample_nearest_exact3d.out aten::upsample_bicubic2d.out "

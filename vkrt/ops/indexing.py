@@ -15,11 +15,11 @@ from typing import Any
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
-from vkrt.ops.copying import MAX_DIMS, Walk
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
+from vkrt.ops.strided_copy import MAX_DIMS, Walk
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -44,7 +44,7 @@ def embedding_sizes(weight, indices, *_training):
 
 
 @op("aten.embedding.default", "weight:T indices:T.int32 padding_idx:i? scale_grad:b? sparse:b?",
-    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out",
+    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out", reads_rows=True,
     indices=lambda weight, indices, *_training: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, indices, *_training):
     """Weight [V, E], indices [..]; the result is [.., E].
@@ -52,6 +52,8 @@ def _embedding(cx, node, weight, indices, *_training):
     A constant weight stays as it lies in the file, in every storage: it may be mapped.
     """
     out = node.outs[0]
+    if cx.read_rows(out, weight, indices):
+        return
     if not cx.is_constant(weight):
         _rows(cx, cx.read(weight, (0, 1)), cx.read(indices, row_major(indices.rank)), out,
               row_major(out.rank), weight.sizes[0])
@@ -74,12 +76,12 @@ def index_select_sizes(x, dim, index):
 
 
 @op("aten.index_select.default", "self:T dim:i index:T.int32", sizes=index_select_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
+    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along, reads_rows=True)
 def _index_select(cx, node, x, dim, index):
     """An index of sizes [n], or 0-d."""
     if x.rank == 0:
         reshape(cx, x, node.outs[0])
-    else:
+    elif dimension(dim, x.rank) or not cx.read_rows(node.outs[0], x, index):
         _select(cx, x, node.outs[0], {dimension(dim, x.rank): index})
 
 
@@ -102,15 +104,15 @@ def indexed_sizes(x, indices):
 
 @op("aten.index.Tensor", "self:T indices:[T.int32?]",
     sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
-    kernels="aten::{}.Tensor_out", indices=indices_by_dimension)
+    kernels="aten::{}.Tensor_out", indices=indices_by_dimension, reads_rows=True)
 def _index(cx, node, x, indices):
     """Indices are broadcast to common sizes, which take the place of the dimensions they index (the
     first place where those are not neighbours)."""
     by_dimension = {d: index for d, index in enumerate(indices) if index is not None}
-    if by_dimension:
-        _select(cx, x, node.outs[0], by_dimension)
-    else:
+    if not by_dimension:
         reshape(cx, x, node.outs[0])
+    elif [*by_dimension] != [0] or not cx.read_rows(node.outs[0], x, by_dimension[0]):
+        _select(cx, x, node.outs[0], by_dimension)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import CHOICE, NORM
-from vkrt.ops.choosing import choice_limits
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
+from vkrt.ops.quantization_params import choice_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
@@ -65,7 +65,7 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
     "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
     multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others),
-    takes_addend=always, in_views=True, of_row=3)
+    takes_residual=always, in_views=True, of_row=3)
 def _dynamic_linear(cx, node, x, scale, zero_point, *_others):
     """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
     linear(cx, node, _rounded(cx, x, scale, zero_point), _dynamic)

@@ -16,7 +16,7 @@ from vkrt.ops import linear_q4_row, tiles
 from vkrt.ops.attributes import GATE, HORIZONTAL, RESIDUAL
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
-from vkrt.ops.ending import addend, over
+from vkrt.ops.epilogue import node_residual, over
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
@@ -27,8 +27,9 @@ from vkrt.work.tuning import Tile
 
 # The tiles (rows, columns) of linear_q4_AxB.comp, but for the wide ones, and the registers that
 # they take: those that GPUs have (Polaris, Tiger Lake, Mali-G610 twice), and those that compilers
-# spill there on top.
-REGISTERS = {(8, 8): 256 + 5, (4, 8): 128 + 28, (4, 4): 64 + 19, (2, 4): 64 + 2}
+# spill there on top. With fewer the smallest loads words one by one.
+SMALLEST: Tile = (2, 4)
+REGISTERS = {(8, 8): 256 + 5, (4, 8): 128 + 28, (4, 4): 64 + 19, SMALLEST: 64}
 
 
 def always(*_args) -> bool:
@@ -59,7 +60,7 @@ def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) 
     if gate is not None:
         _gated(cx, source, layer(gate), layer(node))
     elif others is not None:
-        _beside(cx, source, [layer(node), *map(layer, others)])
+        _horizontal(cx, source, [layer(node), *map(layer, others)])
     else:
         _added(cx, source, layer(node))
 
@@ -73,7 +74,7 @@ def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
     binary(cx, layer.out, "SILU_MUL", first, second)
 
 
-def _beside(cx, source: Operand, layers: list[Layer]) -> None:
+def _horizontal(cx, source: Operand, layers: list[Layer]) -> None:
     if not linear_q4_row.beside(cx, source, layers):
         for layer in layers:
             _multiply(cx, source, layer)
@@ -87,7 +88,7 @@ def _added(cx, source: Operand, layer: Layer) -> None:
         _multiply(cx, source, replace(layer, out=product))
         binary(cx, out, "ADD", product, added)
     else:
-        _multiply(cx, source, layer, addend(cx))
+        _multiply(cx, source, layer, node_residual(cx))
 
 
 def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -> None:
@@ -115,6 +116,8 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                            sides=(SMALL,)):
             return
         tile = _tile_of(cx, reads, short_name(result.dtype), rows, columns)
+        if tile == SMALLEST:
+            params.append(cx.target.tuning.registers < REGISTERS[SMALLEST])
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
                     tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
                     loops=5 * layer.texels, work=2 * math.prod(tile))
@@ -162,8 +165,8 @@ def need_bias(bias, columns, name="bias"):
 
 @op("et_vk.linear_q4gsw.default",
     "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, in_views=True, of_row=1,
-    takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
+    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node, x, _grouped)
@@ -183,8 +186,8 @@ def _channel_sizes(x, weight, scales):
 
 
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, in_views=True, of_row=1,
-    takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
+    of_row=1, takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""
     linear(cx, node, x, _by_channel)
@@ -205,13 +208,29 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
 
 @op("et_vk.embedding_q4gsw.default",
     "weight:T.uint8 weight_scales:T group_size:i indices:T.int32 is_linear_weight:b",
-    sizes=_embedding_sizes, dtypes=FLOATS_ALIKE,
+    sizes=_embedding_sizes, dtypes=FLOATS_ALIKE, reads_rows=True,
     indices=lambda weight, _scales, _group, indices, *_others: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, scales, group, indices, low_first):
-    """Weight [V, E] in groups, indices [..]; the result is [.., E]."""
-    packed, factors = bytes_of(cx, weight), cx.flat(scales, (scales.numel,))
+    """Weight [V, E] in groups, indices [..]; the result is [.., E].
+
+    What the host has read of the weight or of the scales are the rows that the indices name, in
+    their order.
+    """
+    rows, factor_rows = (_rows_read(cx, table, indices) for table in (weight, scales))
+    packed = bytes_of(cx, weight) if rows is None else cx.flat(rows)
+    factors = cx.flat(*((scales, (scales.numel,)) if factor_rows is None else (factor_rows,)))
     places = cx.read(indices, row_major(indices.rank))
     result = cx.write(node.outs[0])
     cx.dispatch("embedding_q4", [*result.grid, result.packed, weight.sizes[0], places.packed,
-                                 *places.grid, group, not low_first],
+                                 *places.grid, group, not low_first, rows is not None,
+                                 factor_rows is not None],
                 [result], [packed, factors, places], result.texels)
+
+
+def _rows_read(cx, table: Tensor, indices: Tensor) -> Tensor | None:
+    """The rows of a constant [V, N] that indices name, one behind the other in one dimension, where
+    the host reads them alone; None where it does not."""
+    size, most = table.sizes[1], indices.bounds
+    rows = Tensor((indices.numel * size,), table.dtype, name=table.name,
+                  bounds=None if most is None else (math.prod(most) * size,))
+    return rows if cx.read_rows(rows, table, indices) else None

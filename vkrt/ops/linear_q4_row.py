@@ -1,6 +1,6 @@
 """One row times 4-bit weights: of a layer, of layers that read the same row, of a gated layer.
 
-The kernel of several layers (shaders/common/q4_row.glsl) sees weights, scales and
+The kernel of several layers (shaders/matmul/q4_row.glsl) sees weights, scales and
 biases as texels in every storage, because a stage may have no more than 4 storage buffers. Where
 one of these is larger than the device's views, each layer is a dispatch of its own.
 """
@@ -84,8 +84,8 @@ def one(cx, source: Operand, layer: Layer, result: Operand, others: list[Operand
     """Dispatches a layer of whole texels.
 
     Args:
-        others: the words of the weight, the scales, the bias, and the addend.
-        adds: whether there is an addend.
+        others: the words of the weight, the scales, the bias, and the residual.
+        adds: whether there is a residual.
     """
     _dispatch(cx, "linear_q4_gemv", [layer], [result], [source, *others], adds)
 
@@ -96,7 +96,7 @@ def beside(cx, source: Operand, layers: list[Layer]) -> bool:
     if reads is None:
         return False
     results = [cx.write(layer.out) for layer in layers]
-    _dispatch_beside(cx, source, layers, results, reads)
+    _dispatch_horizontal(cx, source, layers, results, reads)
     return True
 
 
@@ -107,11 +107,11 @@ def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
     reads = _as_texels(cx, layers)
     if reads is None:
         return False
-    _dispatch_beside(cx, source, layers, [cx.write(layer.out)], reads)
+    _dispatch_horizontal(cx, source, layers, [cx.write(layer.out)], reads)
     return True
 
 
-def _dispatch_beside(cx, source: Operand, layers: list[Layer], results: list[Operand],
+def _dispatch_horizontal(cx, source: Operand, layers: list[Layer], results: list[Operand],
                      reads: list[Operand]) -> None:
     """Dispatches several layers of a row; fewer results than layers are one gated one.
 
@@ -122,7 +122,7 @@ def _dispatch_beside(cx, source: Operand, layers: list[Layer], results: list[Ope
     # What is bound in the places of layers that are not there.
     reads = [operand for first in range(0, len(reads), count)
              for operand in _filled(reads[first:first + count])]
-    _dispatch(cx, "linear_q4_gemv_beside", layers, _filled(results), [source, *reads],
+    _dispatch(cx, "linear_q4_gemv_horizontal", layers, _filled(results), [source, *reads],
               more=[count, len(results) < count])
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 
 from vkrt.ops import matmul
-from vkrt.ops.ending import Ending
-from vkrt.ops.ending_q8 import (
+from vkrt.ops.epilogue import EpilogueArgs
+from vkrt.ops.epilogue_q8 import (
     REAL,
     RESULT,
     SOURCE,
     WEIGHT,
-    ending,
     in_words,
     need_activation,
     need_exact,
     need_step,
     need_vectors,
     quantized,
+    quantized_epilogue,
 )
-from vkrt.ops.quantizing import INT8
+from vkrt.ops.quantization import INT8
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import need_matrix
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -44,11 +44,11 @@ def _multiply_adds(x: Tensor, *others) -> int:
     return others[-1][0].numel * x.sizes[-1]
 
 
-def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> None:
+def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: EpilogueArgs) -> None:
     result, matrix, rows = cx.write(out), cx.weight(weight, (0, 1), 1), math.prod(source.grid[:2])
     if result.dtype == "int8":
         source, matrix = in_words(cx, "matmul", source, matrix)
-    matmul.multiply(cx, result, source, matrix, rows=rows, ending=end)
+    matmul.multiply(cx, result, source, matrix, rows=rows, epilogue=end)
 
 
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
@@ -57,7 +57,8 @@ def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> 
 def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
             activation):
     """[.., K] -> [.., N], quantized on both sides."""
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation or "none")
+    end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero),
+                             activation or "none")
     _multiply(cx, node.outs[0], cx.read(x, row_major(x.rank)), weight, end)
 
 
@@ -67,4 +68,4 @@ def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero
 def _float_linear(cx, node, x, scale, zero, weight, _sums, scales, bias):
     """[.., K] -> [.., N] of floats, which are quantized on their way in."""
     source = quantized(cx, cx.read(x, row_major(x.rank)), x.sizes, scale, zero)
-    _multiply(cx, node.outs[0], source, weight, ending(cx, (scale, zero), scales, bias))
+    _multiply(cx, node.outs[0], source, weight, quantized_epilogue(cx, (scale, zero), scales, bias))

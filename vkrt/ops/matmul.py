@@ -10,13 +10,21 @@ import math
 from collections.abc import Sequence
 
 from vkrt.graph.graph import Node
-from vkrt.ops import copying, tiles
-from vkrt.ops.attributes import FACTOR, PERMUTATION
+from vkrt.ops import strided_copy, tiles
+from vkrt.ops.attributes import FACTOR, INPUTS, PERMUTATION
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT, ONE_NUMBER
-from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
-from vkrt.ops.ending_q8 import words_of
-from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
+from vkrt.ops.epilogue import (
+    CURVES,
+    EPILOGUES,
+    EpilogueArgs,
+    node_epilogue,
+    node_residual,
+    over,
+    plain,
+)
+from vkrt.ops.epilogue_q8 import words_of
+from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_inputs
 from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
@@ -38,19 +46,19 @@ WIDE = 16
 
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
-             batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
-             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None,
-             parts: Apart | None = None) -> None:
-    """Dispatches result = activation(alpha * source x matrix + beta * (bias + addend)).
+             batches: int = 1, epilogue: EpilogueArgs | None = None,
+             residual: Operand | None = None, alpha: float = 1.0, beta: float = 1.0,
+             scales: Operand | None = None, parts: Apart | None = None) -> None:
+    """Dispatches result = activation(alpha * source x matrix + beta * (bias + residual)).
 
     Args:
         result: packed along the columns.
         source: packed along the summed dimension; `batches` times `rows` rows.
         matrix: a matrix operand, or a computed tensor with X = columns; one for all batches, or
             as many as there are batches.
-        ending: with the bias; of quantized tensors, which have no factors and no addend, it says
-            all that is done. Nothing is by default.
-        addend: a tensor of the result's size and order, added to it before an activation.
+        epilogue: with the bias; of quantized tensors, which have no factors and no residual, it
+            says all that is done. Nothing is by default.
+        residual: a tensor of the result's size and order, added to it before an activation.
         scales: of the columns of the result, for a matrix of int8.
         parts: how `source` and `matrix`, of floats, lie where they are parts of other tensors.
     """
@@ -60,23 +68,23 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     computed = matrix.rows is None
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
-    ending = ending or plain(cx.vector(None, result.dtype), False)
+    epilogue = epilogue or plain(cx.vector(None, result.dtype), False)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
-              addend is not None, alpha, beta, *ending.params]
+              residual is not None, alpha, beta, *epilogue.params]
     kind = "" if scales is None else "_q8"
-    vectors = list(ending.vectors)
+    vectors = list(epilogue.vectors)
     if is_float(source.dtype):
         cx.check_view(vectors[0])
-        vectors.append(addend or source)
-        params.append(ending.curve)
+        vectors.append(residual or source)
+        params.append(epilogue.curve)
     if scales is not None:
         vectors.append(cx.check_view(scales))
     reads = [source, matrix, *vectors]
-    dtype = copying.variant(source.dtype, result.dtype)
+    dtype = strided_copy.variant(source.dtype, result.dtype)
     lines = batches * -(-columns // 4)
     team = team_for(cx.target, lines, texels) if rows == 1 else None
     if team is not None:
-        # Endings have more parameters or fewer.
+        # Epilogues have more parameters or fewer.
         spare = [0] * (TEAM - len(params))
         cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
                  team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
@@ -103,11 +111,11 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         allowed = tiles.PRODUCTS if scales is None else TILES_8
         if scales is None or words is not None:
             allowed = tiles.with_wide(allowed, dtype)
+        refused = cx.refused_tiles(f"matmul{kind}", reads, dtype)
+        if scales is None:
+            refused |= tiles.too_large_for(cx.target.tuning, source, tiles.PRODUCT_REGISTERS)
         tile = tiles.choose(cx.target.tuning, rows, columns, count=batches, allowed=allowed,
-                            refused=cx.refused_tiles(f"matmul{kind}", reads, dtype)
-                            | (tiles.too_large(cx.target.tuning, tiles.PRODUCT_REGISTERS)
-                               if is_float(source.dtype) and scales is None else
-                               tiles.too_large_words(cx.target.tuning, source)))
+                            refused=refused)
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, count=batches)
         work, spread, feature = math.prod(tile), 1, tiles.feature_of(tile)
@@ -139,20 +147,23 @@ def _linear_sizes(x, weight, bias):
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
-    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True, in_views=True,
+    takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False))
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
-    matrix, other = _matrix(cx, weight, (0, 1)), addend(cx)
+    other, first = node_residual(cx), cx.attribute(INPUTS)
+    rows = source.grid[0] * source.grid[1]
+    matrix, parts = ((_matrix(cx, weight, (0, 1)), None) if first is None else
+                     some_inputs(cx, weight, source, first, rows))
     if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
         # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
         other, bias = _expanded(cx, bias, out.sizes), None
     vector = cx.vector(bias, out.dtype)
     result = cx.write(out, over=over(other, source, matrix, vector))
-    multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
-             ending=plain(vector, bias is not None, tail(cx)))
+    multiply(cx, result, source, matrix, rows=rows, residual=other, parts=parts,
+             epilogue=plain(vector, bias is not None, node_epilogue(cx)))
 
 
 def _product_sizes(x, y):
@@ -255,9 +266,9 @@ def add_product(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN
     elif bias.rank == 1 and bias.numel == out.sizes[1]:
-        extra = {"ending": plain(cx.vector(bias, out.dtype), True)}
+        extra = {"epilogue": plain(cx.vector(bias, out.dtype), True)}
     else:
-        extra = {"addend": _expanded(cx, bias, out.sizes)}
+        extra = {"residual": _expanded(cx, bias, out.sizes)}
     _product(cx, out, a, b, beta=beta, alpha=alpha, **extra)
 
 

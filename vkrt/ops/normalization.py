@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import at_least, fail, need_sizes
+from vkrt.ops.strided_copy import Walk, emit, variant
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -50,7 +50,7 @@ class Sets:
 
 @dataclass(frozen=True)
 class ChannelMapping:
-    """Which element of a vector goes with a texel, see shaders/common/channel_mapping.glsl."""
+    """Which element of a vector goes with a texel, see shaders/reduce/channel_mapping.glsl."""
 
     spread: bool
     inner: int

@@ -21,8 +21,9 @@ SizesRule = Callable[..., Sequence[Sizes]]
 
 
 @dataclass(frozen=True)
-class LateRule:
-    """Which arguments of an operator its kernel can read when it runs (`vkrt.graph.symbols.Late`).
+class RuntimeScalarRule:
+    """Which arguments of an operator its kernel can read when it runs: a `RuntimeScalar` of
+    `vkrt.graph.symbols`.
 
     Attributes:
         names: of the parameters.
@@ -74,12 +75,12 @@ class Operator:
             none does.
         bounds: of that from a node's arguments, where it has some.
         takes_activation: the activations that the operator's own kernel does to its result.
-        late: which of its arguments kernels may read when they run; None for none.
+        runtime_scalar: which of its arguments kernels may read when they run; None for none.
         indices: gets a node's arguments, gives those that hold indices; None for operators
             without such.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.attributes.Requantization`).
-        takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
+        takes_residual: gets a node's arguments; whether the kernel adds a tensor of the result's
             sizes to it. None for operators that never do.
         in_views: whether the result may be made as any view of it that leaves rows rows: a result
             [.., N] has a row for each of [.., K].
@@ -90,6 +91,8 @@ class Operator:
         broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
             result where they have one element in a dimension.
         rows: how it is done for some rows of the result at a time; None where it is not.
+        reads_rows: whether its function lets the host read the rows of constants that a run has
+            chosen, where the target has that (`Lowering.read_rows`).
     """
 
     name: str
@@ -103,15 +106,16 @@ class Operator:
     activation: str | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: Collection[str] = ()
-    late: LateRule | None = None
+    runtime_scalar: RuntimeScalarRule | None = None
     indices: Callable[..., Iterable[Indices]] | None = None
     takes_requantization: bool = False
-    takes_addend: Callable[..., bool] | None = None
+    takes_residual: Callable[..., bool] | None = None
     in_views: bool = False
     of_row: int = 0
     takes_norm: Callable[..., bool] | None = None
     broadcasts: Collection[str] = ()
     rows: RowRule | None = None
+    reads_rows: bool = False
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
@@ -224,9 +228,11 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = value.activation in operator.takes_activation
         elif name == attributes.RESIDUAL:
             out = node.outs[0]
-            fits = (operator.takes_addend is not None and operator.takes_addend(*args)
+            fits = (operator.takes_residual is not None and operator.takes_residual(*args)
                     and isinstance(value, Tensor)
                     and (value.dtype, tuple(value.sizes)) == (out.dtype, tuple(out.sizes)))
+        elif name == attributes.INPUTS:
+            fits = node.op in attributes.PARTIAL and _has_inputs(node, value)
         elif name == attributes.REQUANTIZATION:
             fits = operator.takes_requantization
         elif name == attributes.BORDER:
@@ -248,3 +254,12 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
         if not fits:
             raise FormatError(f"{node}: attribute {name} {value!r}, which the operator does not "
                               "take")
+
+
+def _has_inputs(node: Node, first: int) -> bool:
+    """Whether the weight of a product has the channels of its input from `first` on, in whole
+    texels, and its kernel adds what others make of the rest."""
+    x, weight = node.args[:2]
+    channels = x.sizes[1 if weight.rank > 2 else -1]
+    return (weight.constant is not None and not (first % 4 or weight.sizes[1] % 4)
+            and 0 <= first <= weight.sizes[1] - channels)

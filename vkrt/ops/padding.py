@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert
+from vkrt.ops.concat import number_of
 from vkrt.ops.dtypes import FIRST, ONE
-from vkrt.ops.joining import number_of
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, wrap_all
 from vkrt.ops.views import reshape

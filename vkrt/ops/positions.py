@@ -1,7 +1,7 @@
 """Places that are known when kernels run: slices and rows of caches at a position.
 
-The position is an argument: an int, or a `vkrt.graph.symbols.Late`, to which the kernel adds an
-element of one of the method's inputs (shaders/common/position.glsl).
+The position is an argument: an int, or a `vkrt.graph.symbols.RuntimeScalar`, to which the kernel
+adds an element of one of the method's inputs (shaders/attention/position.glsl).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence, Set
 from typing import Any
 
-from vkrt.graph.symbols import Late
+from vkrt.graph.symbols import RuntimeScalar
 from vkrt.ops.caches import cache_variant, is_in_8_bits, row_texels, writers
 from vkrt.ops.sizes import fail
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -18,14 +18,14 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 def position(cx, number: int) -> tuple[Operand, list[int]]:
     """What a kernel reads a number from, and its two parameters for it."""
-    if isinstance(number, Late):
+    if isinstance(number, RuntimeScalar):
         return cx.check_view(cx.operand(number.tensor)), [number.read.element, int(number)]
     return cx.vector(None, "int32"), [-1, number]
 
 
 def need_position(number: int, most: int, name: str) -> None:
     """Refuses a position that is known and not within 0 and `most`; others are checked at runs."""
-    if not isinstance(number, Late) and not 0 <= number <= most:
+    if not isinstance(number, RuntimeScalar) and not 0 <= number <= most:
         fail(name, f"expected 0 to {most}, got {number}")
 
 

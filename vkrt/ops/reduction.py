@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.broadcast import convert, is_float
-from vkrt.ops.copying import Walk, variant
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
+from vkrt.ops.strided_copy import Walk, variant
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major

@@ -10,7 +10,7 @@ import math
 
 from vkrt.ops.caches import cache_variant, row_texels, writers
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.operator import LateRule
+from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
@@ -174,7 +174,7 @@ def _heads_first_sizes(q, k, cosines, sines, start):
 
 @op("et_vk.apply_rotary_emb_hf.default", "xq:T xk:T freqs_cos:T freqs_sin:T start_pos:i",
     sizes=_halves_sizes, dtypes=ONE_FLOAT,
-    late=LateRule(("start_pos",), lambda q, _k, cosines, *_others:
+    runtime_scalar=RuntimeScalarRule(("start_pos",), lambda q, _k, cosines, *_others:
                   0 if cosines.rank == 3 else cosines.sizes[0] - q.sizes[1]))
 def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""

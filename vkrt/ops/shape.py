@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Node
-from vkrt.graph.symbols import Late
-from vkrt.ops.arguments import dimension, slice_end
+from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import expansion, lifted_order
-from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.dtypes import FIRST
-from vkrt.ops.operator import LateRule
-from vkrt.ops.positions import slice_at, slice_fits
 from vkrt.ops.registry import op
 from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
-from vkrt.ops.strided import Strided, permutation_of
-from vkrt.ops.views import part_offset, reshape
+from vkrt.ops.strided import permutation_of
+from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
+from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor
 
 # Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
@@ -255,120 +251,6 @@ def _flip(cx, node, x, dims):
     walk = Walk(tuple(x.sizes[d] for d in order),
                 tuple(-strides[d] if d in flipped else strides[d] for d in order), base)
     emit(cx, cx.write(node.outs[0], order), source, walk)
-
-
-# Parts
-
-
-def select_sizes(x, dim, index):
-    if not x:
-        fail("self", "a 0-d tensor has nothing to select from")
-    dim = wrap(dim, len(x))
-    if not -x[dim] <= index < x[dim]:
-        fail("index", f"expected an index of a dimension of size {x[dim]}, got {index}")
-    return (x[:dim] + x[dim + 1:],)
-
-
-def sliced(size: int, start: int | None, end: int | None, step: int) -> tuple[int, int]:
-    """First index and number of indices of a slice of a dimension."""
-    at_least(step, 1, "step")
-
-    def place(index: int, low: int) -> int:
-        return min(max(index + size if index < 0 else index, low), size)
-
-    first = place(0 if start is None else start, 0)
-    last = place(size if end is None else end, first)
-    return first, -(-(last - first) // step)
-
-
-def slice_sizes(x, dim, start, end, step):
-    if not x:
-        fail("self", "a 0-d tensor cannot be sliced")
-    dim = wrap(dim, len(x))
-    count = sliced(x[dim], start, end, 1 if step is None else step)[1]
-    return ((*x[:dim], count, *x[dim + 1:]),)
-
-
-def split_sizes(x, sizes, dim):
-    if not x:
-        fail("self", "a 0-d tensor cannot be split")
-    dim = wrap(dim, len(x))
-    if sum(at_least(n, 0, "sizes") for n in sizes) != x[dim]:
-        fail("sizes", f"expected a sum of {x[dim]}, got {list(sizes)}")
-    return tuple((*x[:dim], n, *x[dim + 1:]) for n in sizes)
-
-
-def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
-          selects: bool = False) -> None:
-    """Makes `out` the indices start, start + step, .. of a dimension; one of them for `selects`."""
-    size = 1 if selects else out.sizes[dim]
-
-    def view(where: Strided) -> Strided | None:
-        found = where.part(dim, start, size, step)
-        return found.without(dim) if selects and found is not None else found
-
-    if cx.is_apart(tensor) and cx.leave(tensor, out, view):
-        return
-    source = source_of(cx, tensor, out)
-    order = source.order
-    if selects:
-        order = tuple(d - (d > dim) for d in order if d != dim)
-    offset = part_offset(cx, source, dim, start, size) if step == 1 else None
-    if offset is not None:
-        cx.alias(out, source, order, offset)
-        return
-    if cx.leave(tensor, out, view):
-        return
-    strides = list(source.strides())
-    base = start * strides[dim]
-    strides[dim] *= step
-    left = [d for d in source.order if not (selects and d == dim)]
-    sizes = [size if d == dim else source.sizes[d] for d in left]
-    walk = Walk(tuple(sizes) or (1,), tuple(strides[d] for d in left) or (1,), base)
-    emit(cx, cx.write(out, order), source, walk)
-
-
-def select(cx, x: Tensor, out: Tensor, dim: int, index: int) -> None:
-    """Makes `out` one index of a dimension."""
-    if x.sizes[dim] == 1:
-        reshape(cx, x, out)
-    else:
-        part(cx, x, out, dim, index, selects=True)
-
-
-@op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out")
-def _select_copy(cx, node, x, dim, index):
-    dim = dimension(dim, x.rank)
-    select(cx, x, node.outs[0], dim, index % x.sizes[dim])
-
-
-@op("aten.slice_copy.Tensor", "self:T dim:i start:i? end:i? step:i?", sizes=slice_sizes,
-    dtypes=FIRST, kernels="aten::{}.Tensor_out",
-    late=LateRule(("start", "end"), lambda x, dim, start, end, _step: x.sizes[dim] - (end - start),
-                  fits=slice_fits, is_reason=False))
-def _slice_copy(cx, node, x, dim, start, _end, step):
-    dim = dimension(dim, x.rank)
-    if isinstance(start, Late):
-        slice_at(cx, x, node.outs[0], dim, start)
-        return
-    start = slice_end(start, x.sizes[dim], 0)
-    part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
-
-
-@op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes,
-    dtypes=FIRST, kernels="aten::{}.out")
-def _split_with_sizes_copy(cx, node, x, _sizes, dim):
-    split(cx, x, node.outs, dimension(dim, x.rank))
-
-
-def split(cx, x: Tensor, outs: Sequence[Tensor], dim: int) -> None:
-    """Makes tensors the parts of a dimension, one behind the other."""
-    start = 0
-    for out in outs:
-        if cx.used(out):
-            part(cx, x, out, dim, start)
-        start += out.sizes[dim]
 
 
 # Elements by their numbers

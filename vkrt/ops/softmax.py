@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.broadcast import convert
-from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import FLOAT_OF_ELEMENTS
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import wrap
+from vkrt.ops.strided_copy import variant
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.copying import MAX_DIMS, Walk, emit
+from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
 from vkrt.work.tensor import Operand
 
 # Size and distance in elements of the padded memory

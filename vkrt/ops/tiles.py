@@ -15,13 +15,18 @@ from vkrt.work.tensor import Operand, round_up
 from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 
 # Those of matmul_AxB.comp, and of conv2d_AxB.comp and deconv2d_AxB.comp: 2 by 4 is the best one for
-# two rows of a product, and for results that are two pixels wide, which hardly any network has.
+# two rows of a product, and for results that are two pixels wide, which hardly any network has, and
+# where there are too few registers for 4 by 4 (`SMALLER`, of conv2d_AxB.comp alone).
 PRODUCTS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (2, 4))
 CONVOLUTIONS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (1, 4))
+SMALLER: Tile = (2, 4)
 # Registers that products of floats take: sums, the texels of all rows and of a line, addresses
 PRODUCT_REGISTERS: dict[Tile, int] = {(8, 8): 120, (4, 8): 64, (4, 4): 46, (2, 4): 26}
+# Those of convolutions, which know of each pixel where it lies and whether it is in the image
+CONVOLUTION_REGISTERS: dict[Tile, int] = {(8, 8): 136, (4, 8): 90, (4, 4): 60, (2, 4): 32,
+                                          (1, 4): 24}
 # Registers that both take of 8-bit numbers in words of 4: 16 of a row and of a line at a time
-WORD_REGISTERS: dict[Tile, int] = {(8, 8): 200, (4, 8): 132, (4, 4): 64}
+WORD_REGISTERS: dict[Tile, int] = {(8, 8): 200, (4, 8): 132, (4, 4): 68, (2, 4): 48, (1, 4): 40}
 
 
 def with_wide(tiles: tuple[Tile, ...], dtype: str) -> tuple[Tile, ...]:
@@ -58,9 +63,13 @@ def too_large(tuning: Tuning, registers: Mapping[Tile, int]) -> set[Tile]:
     return {tile for tile, count in registers.items() if count > tuning.registers and tile != least}
 
 
-def too_large_words(tuning: Tuning, source: Operand) -> set[Tile]:
-    """The tiles that spill where a source is 8-bit numbers in words of 4; none of any other."""
-    return too_large(tuning, WORD_REGISTERS) if source.dtype == "int32" else set()
+def too_large_for(tuning: Tuning, source: Operand, registers: Mapping[Tile, int]) -> set[Tile]:
+    """The tiles of a family that spill on a device with a source.
+
+    Args:
+        registers: that an invocation takes with each tile, but for 8-bit numbers in words of 4.
+    """
+    return too_large(tuning, WORD_REGISTERS if source.dtype == "int32" else registers)
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vkrt.ops.copying import Walk, emit
 from vkrt.ops.strided import Strided
+from vkrt.ops.strided_copy import Walk, emit
 from vkrt.work.tensor import Operand, Tensor, itemsize, row_major
 
 

@@ -1,7 +1,7 @@
 """Convolutions over three spatial dimensions whose kernel is more than one slice deep.
 
 To kernels a volume [N, C, D, H, W] is images, its slices, channels-last. A convolution of one slice
-is one of these images; others sum over the slices that their kernel meets (shaders/common/
+is one of these images; others sum over the slices that their kernel meets (shaders/conv/
 volume.glsl).
 """
 
@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, replace
 
 from vkrt.ops import tiles
-from vkrt.ops.convolving import Convolution
-from vkrt.ops.ending import Ending
+from vkrt.ops.convolution_kernels import Convolution
+from vkrt.ops.epilogue import EpilogueArgs
 from vkrt.ops.sizes import Sizes
 from vkrt.work.tensor import Tensor, channels_last, short_name
 
@@ -49,7 +49,7 @@ class Depth:
         return [self.size, self.out, self.kernel, self.stride, self.padding, self.dilation, rows]
 
 
-def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, ending: Ending,
+def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, epilogue: EpilogueArgs,
              transposed: bool) -> None:
     """Adds the dispatch; `conv` says what it is within a slice."""
     source = cx.read(conv.x, channels_last(5))
@@ -76,7 +76,7 @@ def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, ending: Ending
         shader = "conv3d_grouped"
         if conv.has_whole_texels:
             group_inputs = -(-group_inputs // 4)
-            refused = cx.refused_tiles("conv3d", [source, matrix, *ending.vectors],
+            refused = cx.refused_tiles("conv3d", [source, matrix, *epilogue.vectors],
                                        short_name(result.dtype))
             tile = tiles.choose(cx.target.tuning, width, conv.group_channels, height * conv.groups,
                                 allowed=TILES, refused=refused)
@@ -84,6 +84,6 @@ def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, ending: Ending
             count = tiles.invocations(tile, width, conv.group_channels, height * conv.groups)
             loops = conv.taps * (2 + group_inputs)
             work = math.prod(tile)
-    params = conv.params(source, result, group_inputs, ending, (steps[1], steps[2]))
-    cx.dispatch(shader, [*params, *further], [result], [source, matrix, *ending.vectors], count,
+    params = conv.params(source, result, group_inputs, epilogue, (steps[1], steps[2]))
+    cx.dispatch(shader, [*params, *further], [result], [source, matrix, *epilogue.vectors], count,
                 loops=loops, work=work)

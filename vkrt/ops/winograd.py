@@ -1,10 +1,11 @@
-"""Winograd's F(4x4, 3x3) for dense 3x3 convolutions, see shaders/common/winograd.glsl.
+"""Winograd's F(4x4, 3x3) for dense 3x3 convolutions, see shaders/conv/winograd.glsl.
 
 Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
 weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
 made of it and of the pixels is scratch memory, alive in one node only. The pixels are done in
-strips of rows of tiles, as many at a time as the scratch budget allows. An infinity or a NaN in the
-source reaches every pixel of its tiles.
+strips of rows of tiles, as many at a time as the scratch budget allows. Where the result goes over
+a source that nothing else reads, which direct sums cannot do, the source's bytes are scratch memory
+beside that. An infinity or a NaN in the source reaches every pixel of its tiles.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vkrt.ops import matmul, tiles
-from vkrt.ops.ending import Ending, plain
+from vkrt.ops.epilogue import EpilogueArgs, plain
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, round_up, row_major
 from vkrt.work.tuning import Tile, Tuning
@@ -20,10 +21,9 @@ from vkrt.work.tuning import Tile, Tuning
 TILE, SIDE, POINTS = 4, 6, 36
 TEXEL_BYTES = 16
 
-# With fewer registers an invocation brings a row of a tile, or of a weight, to or from the points,
-# and not all of it. A whole tile takes some 160; with 128 it spills, and is faster all the same (by
-# a model of Tiger Lake realesr-animevideov3 takes 1.68 ms, by rows 2.28), with 64 it is not.
-WHOLE_TILE = 128
+# Registers that an invocation takes for a whole tile, a half and a row, and how many invocations
+# bring a weight, a tile's pixels and its products to or from the points then.
+PARTS = {160: (1, 1, 1), 112: (1, 2, 2), 0: (SIDE, SIDE, TILE)}
 
 # Used where it takes less than this part of the direct sum's time.
 GAIN = 0.8
@@ -130,36 +130,55 @@ def choose(layer: Layer, budget: int, target: Target) -> int:
     return strip if layer.time(tuning, strip) < GAIN * layer.direct_time(tuning) else 0
 
 
+def strips(rows: int, strip: int, in_place: bool) -> list[tuple[int, int]]:
+    """(first, count) of the rows of tiles of each strip.
+
+    All strips are equally long, so that they share pipelines: the last two may overlap. In place
+    they must not, and the last may be shorter: what it reads would be written over.
+    """
+    if in_place:
+        return [(first, min(strip, rows - first)) for first in range(0, rows, strip)]
+    return [(min(first, rows - strip), strip) for first in range(0, rows, strip)]
+
+
 def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,
-             ending: Ending, *, padding: tuple[int, int], height: int) -> None:
+             epilogue: EpilogueArgs, *, padding: tuple[int, int], height: int) -> None:
     """Dispatches result = clamp(source * weight + bias).
 
     Args:
         strip: rows of tiles to do at a time.
+        result: may lie where the source does.
         weight: a matrix operand, columns over (ky, kx, input channel).
-        ending: with the bias.
+        epilogue: with the bias.
         padding: (y, x).
         height: of an image of the source.
     """
     inputs = layer.input_texels
     matrix = cx.temporary((POINTS, layer.channels, layer.inputs), result.dtype, row_major(3))
-    by_rows = int(cx.target.tuning.registers < WHOLE_TILE)
-    cx.dispatch("winograd_weight", [layer.channels, inputs, by_rows], [matrix], [weight],
-                layer.channels * inputs * (SIDE if by_rows else 1))
-    count = strip * layer.tiles_x
-    for start in range(0, layer.rows, strip):
-        # All strips are equally long, so that they share pipelines: the last two may overlap.
-        first = min(start, layer.rows - strip)
-        part = [layer.tiles_x, layer.tiles_y, first, strip]
+    of_weight, of_pixels, of_products = next(
+        parts for registers, parts in PARTS.items() if registers <= cx.target.tuning.registers)
+    cx.dispatch("winograd_weight", [layer.channels, inputs, of_weight], [matrix], [weight],
+                layer.channels * inputs * of_weight)
+
+    def to_points(first: int, rows: int) -> Operand:
+        count = rows * layer.tiles_x
         pixels = cx.temporary((POINTS, count, layer.inputs), result.dtype, row_major(3))
-        cx.dispatch("winograd_input", [source.grid[0], height, inputs, *part, padding[1],
-                                       padding[0], by_rows], [pixels], [source],
-                    count * inputs * (SIDE if by_rows else 1))
+        cx.dispatch("winograd_input", [source.grid[0], height, inputs, layer.tiles_x, layer.tiles_y,
+                                       first, rows, padding[1], padding[0], of_pixels], [pixels],
+                    [source], count * inputs * of_pixels)
+        return pixels
+
+    parts = strips(layer.rows, strip, result.storage is source.storage)
+    pixels = to_points(*parts[0])
+    for number, (first, rows) in enumerate(parts):
+        count = rows * layer.tiles_x
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
         # The bias only fills a binding here.
         matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
-                        ending=plain(ending.vectors[0], False))
-        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part,
-                                        by_rows, *ending.params], [result],
-                    [products, *ending.vectors],
-                    count * layer.texels * (TILE if by_rows else 1))
+                        epilogue=plain(epilogue.vectors[0], False))
+        # Of this strip's rows the next one reads the last: before they are written over.
+        if number + 1 < len(parts):
+            pixels = to_points(*parts[number + 1])
+        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, layer.tiles_x,
+                                        layer.tiles_y, first, rows, of_products, *epilogue.params],
+                    [result], [products, *epilogue.vectors], count * layer.texels * of_products)

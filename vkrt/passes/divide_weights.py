@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import CONVOLUTIONS, EPILOGUE
-from vkrt.ops.joining import JOIN_STRIPS
+from vkrt.ops.concat import JOIN_STRIPS
 from vkrt.passes.matching import arguments
 from vkrt.passes.rewrite import Pass, are_right
 from vkrt.work.target import Target
@@ -45,8 +45,8 @@ def _parts(node: Node, most: int) -> int:
     """Into how many layers a node is divided, so that none has weights of more bytes."""
     weight = node.args[WEIGHT] if len(node.args) > BIAS else None
     if (node.op not in CONVOLUTIONS | {LINEAR} or not isinstance(weight, Tensor)
-            or node.attributes.keys() - {EPILOGUE} or not _has_rows(weight)
-            or not (node.args[BIAS] is None or _has_rows(node.args[BIAS]))):
+            or node.attributes.keys() - {EPILOGUE} or not has_rows(weight)
+            or not (node.args[BIAS] is None or has_rows(node.args[BIAS]))):
         return 1
     if node.op in CONVOLUTIONS:
         conv = arguments(node)
@@ -58,7 +58,7 @@ def _parts(node: Node, most: int) -> int:
     return -(-weight.sizes[0] // rows)
 
 
-def _has_rows(tensor: Tensor) -> bool:
+def has_rows(tensor: Tensor) -> bool:
     """Whether rows of a constant are bytes of it."""
     constant = tensor.constant
     return (constant is not None and tensor.numel > 0 and not constant.zeros
@@ -73,15 +73,15 @@ def _divided(node: Node, count: int) -> Iterator[Node]:
     for start in range(0, weight.sizes[0], rows):
         end = min(start + rows, weight.sizes[0])
         args = list(node.args)
-        args[WEIGHT] = _rows(weight, start, end)
-        args[BIAS] = None if bias is None else _rows(bias, start, end)
+        args[WEIGHT] = rows_of(weight, start, end)
+        args[BIAS] = None if bias is None else rows_of(bias, start, end)
         sizes = (*out.sizes[:dim], end - start, *out.sizes[dim + 1:])
         parts.append(Tensor(sizes, out.dtype, name=out.name))
         yield replace(node, args=tuple(args), outs=(parts[-1],))
     yield Node(JOIN_STRIPS, (parts, dim), (out,), label=f"channels of {out}")
 
 
-def _rows(tensor: Tensor, start: int, end: int) -> Tensor:
+def rows_of(tensor: Tensor, start: int, end: int) -> Tensor:
     """Some rows of a constant."""
     constant = tensor.constant
     assert constant is not None

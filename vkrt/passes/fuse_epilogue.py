@@ -14,7 +14,7 @@ from typing import Any
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import EPILOGUE, RESIDUAL, VIEW
-from vkrt.ops.ending import tail_of
+from vkrt.ops.epilogue import epilogue_of
 from vkrt.passes.matching import (
     alike,
     arguments,
@@ -46,7 +46,7 @@ def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
             continue
         maker = graph.nodes[head]
         if takes_activation(maker, node) and arguments(node) is not None:
-            rewrite.replace(head, _ending(maker, node.outs[0], EPILOGUE, tail_of(node)),
+            rewrite.replace(head, _with_attribute(maker, node.outs[0], EPILOGUE, epilogue_of(node)),
                             gone=[*chain, index])
     return rewrite.result()
 
@@ -69,10 +69,10 @@ def fuse_residual(graph: Graph, _target: Target) -> Graph:
             maker = graph.nodes[chain[-1]]
             if chain[1:] and not declared(maker, "in_views") or not _does(maker, node):
                 continue
-            takes = declared(maker, "takes_addend")
+            takes = declared(maker, "takes_residual")
             args = takes and arguments(maker)
             if args and takes(*args.values()):
-                sum_ = _ending(maker, node.outs[0], RESIDUAL, other)
+                sum_ = _with_attribute(maker, node.outs[0], RESIDUAL, other)
                 rewrite.replace(index, replace(sum_, attributes={**sum_.attributes,
                                                                  **node.attributes}), gone=chain)
                 break
@@ -99,7 +99,7 @@ def _does(maker: Node, node: Node) -> bool:
     return epilogue is None or does_activation(maker, epilogue.activation)
 
 
-def _ending(node: Node, out: Tensor, name: str, value: Any) -> Node:
+def _with_attribute(node: Node, out: Tensor, name: str, value: Any) -> Node:
     """A node that does more, and makes another tensor, perhaps a view of its own result."""
     view = {} if out.sizes == node.outs[0].sizes else {VIEW: tuple(out.sizes)}
     return replace(node, outs=(out,), attributes={**node.attributes, **view, name: value})

@@ -2,8 +2,8 @@
 
 Attention as models write it cuts queries, keys and values out of the result of one layer, permutes
 them until heads are batches, and scales them by a number each. Products find rows at any regular
-distance (see `matmul_apart`) and have a factor of their own: what is between the layer and them is
-no work.
+distance (see `vkrt.ops.matmul_strided`) and have a factor of their own: what is between the layer
+and them is no work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vkrt.ops.attributes import (
     Permutation,
 )
 from vkrt.ops.dtypes import FLOATS
-from vkrt.ops.matmul_apart import rows_in
+from vkrt.ops.matmul_strided import rows_in
 from vkrt.ops.strided import RESHAPES, TURNS
 from vkrt.passes.matching import Uses, alike, arguments
 from vkrt.passes.rewrite import Pass, Rewrite

@@ -61,17 +61,17 @@ class Liveness:
                 self._join(node.outs[0], self.root[source])
         for index, node in enumerate(graph.nodes):
             self._write_over(index, node)
-        changes = [0] * (count + 2)
+        # What begins and ends to be alive at each node; and before each, and behind the last
+        at_node, before = [0] * (count + 2), [0] * (count + 2)
         for tensor, first in self._first.items():
             if self.root[tensor] is tensor:
-                changes[max(first, 0)] += self._nbytes[tensor]
-                changes[min(max(self._last[tensor], first), count) + 1] -= self._nbytes[tensor]
-        self.at_node = list(accumulate(changes))[:count]
-        # Before each node, and behind the last
-        self._before = [
-            sum(self._nbytes[tensor] for tensor, first in self._first.items()
-                if self.root[tensor] is tensor and first < index <= self._last[tensor])
-            for index in range(count + 1)]
+                nbytes, end = self._nbytes[tensor], min(max(self._last[tensor], first), count) + 1
+                at_node[max(first, 0)] += nbytes
+                at_node[end] -= nbytes
+                before[first + 1] += nbytes
+                before[end] -= nbytes
+        self.at_node = list(accumulate(at_node))[:count]
+        self._before = list(accumulate(before))[:count + 1]
 
     def _enter(self, graph: Graph, tensor: Tensor, first: int) -> None:
         self.root[tensor] = tensor

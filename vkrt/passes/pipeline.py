@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
+from vkrt.passes.divide_activations import DIVIDE_ACTIVATIONS
 from vkrt.passes.divide_weights import DIVIDE_WEIGHTS
 from vkrt.passes.fuse_attention import FUSE_ATTENTION
 from vkrt.passes.fuse_epilogue import FUSE_EPILOGUE, FUSE_RESIDUAL
@@ -19,12 +20,11 @@ from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_S
 from vkrt.passes.rewrite import Pass, checked, order_faults
 from vkrt.passes.share_choices import SHARE_CHOICES
 from vkrt.passes.simplify import SIMPLIFY
-from vkrt.passes.strips import DIVIDE_ROWS
 from vkrt.work.target import Target
 
 PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
           DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_CHOICES, FUSE_FACTOR,
-          FUSE_ATTENTION, DIVIDE_ROWS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
+          FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
 
 
 def run_passes(graph: Graph, target: Target,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vkrt.graph.graph import Graph
+from vkrt.graph.graph import Graph, replaced
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -33,7 +33,7 @@ def share_choices(graph: Graph, _target: Target) -> Graph:
                 if not any(map(rewrite.uses.is_result, node.outs)):
                     rewrite.remove([index])
         elif any(tensor in same for tensor in node.tensors()):
-            rewrite.replace(index, replace(node, args=_renamed(node.args, same)))
+            rewrite.replace(index, replace(node, args=replaced(node.args, same)))
     return rewrite.result()
 
 
@@ -43,9 +43,3 @@ SHARE_CHOICES = Pass("share_choices", "layers of one row share the scale that it
 
 def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _renamed(value: Any, names: dict[Tensor, Tensor]) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(_renamed(item, names) for item in value)
-    return names.get(value, value) if isinstance(value, Tensor) else value

@@ -6,53 +6,23 @@ MLP, the scores of attention. A run of nodes from one small tensor to the next i
 strip: each node makes its next rows of what the nodes before it have made, and keeps copies of the
 rows that it will need again, as convolutions do. The arithmetic is the same.
 
-Which runs, and how many strips: `plan_strips` finds the smallest number of bytes that every node
-can do with, by the sizes of tensors alone. Lowering compares the arenas with and without strips.
+Which runs, and how many strips, `vkrt.passes.division_plan` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from vkrt.graph.graph import Graph, Node
-from vkrt.ops.joining import JOIN_STRIPS
+from vkrt.graph.graph import Graph, Node, replaced
+from vkrt.ops.concat import JOIN_STRIPS
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Windows
-from vkrt.passes.rewrite import Pass, are_right
-from vkrt.passes.strip_plan import plan_strips
 from vkrt.passes.strip_region import Region
-from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 
-def divide_rows(graph: Graph, target: Target) -> Graph:
-    """Runs of nodes are done in strips, where the user prefers memory to speed."""
-    if target.prefer != "memory" or graph.is_dynamic or any(node.guard for node in graph.nodes):
-        return graph
-    # Of a damaged program nothing is known, and lowering says what is wrong.
-    regions = plan_strips(graph, target.max_buffer_range) if are_right(graph, graph.nodes) else []
-    if not regions:
-        return graph
-    starts = {region.start: region for region in regions}
-    nodes: list[tuple[int, Node]] = []
-    index = 0
-    while index < len(graph.nodes):
-        region = starts.get(index)
-        if region is None:
-            nodes.append((graph.number_of(index), graph.nodes[index]))
-            index += 1
-        else:
-            nodes += _in_strips(graph, region)
-            index = region.end
-    return graph.reordered(nodes)
-
-
-DIVIDE_ROWS = Pass("divide_rows", "nodes in strips of rows, which take less memory", divide_rows)
-
-
-def _in_strips(graph: Graph, region: Region) -> list[tuple[int, Node]]:
+def in_strips(graph: Graph, region: Region) -> list[tuple[int, Node]]:
     """The nodes of a run, strip after strip, and what joins its results."""
     maker = _StripMaker(region)
     nodes = [(graph.number_of(index), graph.nodes[index])
@@ -134,8 +104,8 @@ class _StripMaker:
         strip = declared.strip(node, dim, rows)
         outs = tuple(_with_rows(out, dim, rows, node.outs[0].sizes[dim]) for out in node.outs)
         self._nodes.append(replace(
-            strip, args=tuple(_replaced(value, parts) for value in strip.args), outs=outs,
-            attributes={name: _replaced(value, parts)
+            strip, args=replaced(strip.args, parts), outs=outs,
+            attributes={name: replaced(value, parts)
                         for name, value in strip.attributes.items()}))
         return outs[0]
 
@@ -172,10 +142,3 @@ def _with_rows(tensor: Tensor, dim: int, rows: Rows, size: int | None = None) ->
     sizes = tuple(rows[1] - rows[0] if d == dim and n == size else n
                   for d, n in enumerate(tensor.sizes))
     return Tensor(sizes, tensor.dtype, name=tensor.name)
-
-
-def _replaced(value: Any, parts: Mapping[Tensor, Tensor]) -> Any:
-    """A value, or the values in a list, with other tensors."""
-    if isinstance(value, Tensor):
-        return parts.get(value, value)
-    return [_replaced(item, parts) for item in value] if isinstance(value, list) else value

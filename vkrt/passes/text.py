@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Late
+from vkrt.graph.symbols import RuntimeScalar
 from vkrt.ops.attributes import Permutation
 from vkrt.work.tensor import Tensor
 
@@ -49,7 +49,7 @@ class _Names:
             return self(value.views)
         if isinstance(value, Node):
             return f"{value.op}({', '.join(map(self, value.args))})"
-        if isinstance(value, Late):
+        if isinstance(value, RuntimeScalar):
             return f"{self(value.tensor)}[{value.read.element}]"
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self, value))}]"

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -86,6 +88,22 @@ def lower_bound(requests: Sequence[Request]) -> int:
     return most
 
 
+# Layouts by (requests, granularity), while `packing_once`
+_packed: ContextVar[dict[tuple[tuple[Request, ...], int], ArenaLayout] | None] = ContextVar(
+    "packed", default=None)
+
+
+@contextmanager
+def packing_once() -> Iterator[None]:
+    """Within, the same requests are packed once: plans that are compared differ in their weights,
+    and most of them have the same activations."""
+    token = _packed.set({})
+    try:
+        yield
+    finally:
+        _packed.reset(token)
+
+
 def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
     """Places the requests.
 
@@ -97,6 +115,16 @@ def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
     Returns:
         The best packing found; the same one for the same requests.
     """
+    packed = _packed.get()
+    if packed is None:
+        return _pack(requests, granularity)
+    key = tuple(requests), granularity
+    if key not in packed:
+        packed[key] = _pack(requests, granularity)
+    return packed[key]
+
+
+def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:
     bound = lower_bound(requests)
     if len({r.image for r in requests}) < 2:
         granularity = 1

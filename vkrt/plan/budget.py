@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from vkrt.device.policy import Speed
 from vkrt.executable.memory import SLOTS
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.placement import Placement, Placements
@@ -13,6 +12,7 @@ from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
 from vkrt.plan.uploads import slot_bytes
 from vkrt.work.records import HostCall
+from vkrt.work.speed import Speed
 from vkrt.work.weights import Weight
 from vkrt.work.work_list import WorkList
 
@@ -23,7 +23,7 @@ class Budget:
 
     Attributes:
         nbytes: the most device bytes; None is as few as possible.
-        lookahead: wait points that reloads may start ahead of their use; None: the plan's choice.
+        lookahead: sync points that reloads may start ahead of their use; None: the plan's choice.
         speed: of the driver, for that choice.
     """
 

@@ -33,6 +33,7 @@ from vkrt.executable.records import (
     HostKernel,
     Kernel,
     Range,
+    RowTable,
     SubmissionRecord,
 )
 from vkrt.plan.barriers import barriers, transitions
@@ -63,7 +64,7 @@ def execution_plan(work: WorkList, plan: MemoryPlan,
     Args:
         specialization: which sizes are compiled into pipelines.
     """
-    return _Commands(work, plan, specialization, False).plan(plan.sections)
+    return _Commands(work, plan, specialization, False).plan(plan.submissions)
 
 
 def profiled_plan(work: WorkList, plan: MemoryPlan, specialization: Specialization,
@@ -73,7 +74,7 @@ def profiled_plan(work: WorkList, plan: MemoryPlan, specialization: Specializati
     Args:
         together: whether steps are submitted as in any run; else each is a submission.
     """
-    bounds = plan.sections if together else [(i, i + 1) for i in range(len(work.steps))]
+    bounds = plan.submissions if together else [(i, i + 1) for i in range(len(work.steps))]
     return _Commands(work, plan, specialization, True).plan(bounds)
 
 
@@ -110,7 +111,8 @@ class _Commands:
     def _submission(self, first: int, end: int) -> SubmissionRecord:
         steps = self.work.steps[first:end]
         host = None
-        if isinstance(steps[-1], HostCall):
+        # Without steps where a weight that it waits for is only read later at these sizes
+        if steps and isinstance(steps[-1], HostCall):
             host = self._host(steps[-1])
         return SubmissionRecord(tuple(self._commands(first, steps)), host)
 
@@ -169,7 +171,12 @@ class _Commands:
     def _host(self, call: HostCall) -> HostKernel:
         reads, writes = (tuple(array_of(operand) for operand in operands)
                          for operands in (call.reads, call.writes))
-        return HostKernel(call.kernel, call.args, reads, writes)
+        table = None
+        if call.table is not None:
+            constant = call.table.constant
+            table = RowTable(constant.source, constant.offset, call.table.row_bytes,
+                             call.table.rows, call.table.name)
+        return HostKernel(call.kernel, call.args, reads, writes, table)
 
     def _array(self, value: Any) -> HostArray | None:
         return array_of(value) if isinstance(value, Operand) else None

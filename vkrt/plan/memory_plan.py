@@ -9,8 +9,6 @@ from vkrt.executable.memory import Block, MemoryFigures, Place
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import StreamPlan
 
-DEFAULT_CHUNK = 8 << 20
-ORDERS = ("lazy", "eager")
 # Bytes that a slice's offset in the staging buffer is a multiple of: the largest that Vulkan lets a
 # driver ask for. The buffer's size is a multiple too, so that drivers do not enlarge it.
 STAGING_ALIGNMENT = 256
@@ -58,7 +56,7 @@ class MemoryPlan(MemoryFigures):
         blocks: the weights' first, in the order of prepack, then activations.
         batches: the prepack schedule of the staged weights.
         stream: the plan of streamed weights, None where there are none.
-        sections: (first step, end) of what is submitted at once; a host call ends its section.
+        submissions: (first step, end) of what is submitted at once; a host call ends its own.
         granularity: bytes that buffers and images in one block are apart, a multiple of them.
     """
 
@@ -66,7 +64,7 @@ class MemoryPlan(MemoryFigures):
     blocks: tuple[Block, ...] = ()
     batches: tuple[Batch, ...] = ()
     stream: StreamPlan | None = None
-    sections: tuple[tuple[int, int], ...] = ()
+    submissions: tuple[tuple[int, int], ...] = ()
     granularity: int = 1
 
     @cached_property

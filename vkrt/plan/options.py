@@ -14,10 +14,8 @@ from typing import Any
 from vkrt.device.policy import SPECIALIZE, STORAGES, WINOGRAD, skipped_passes
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
-from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
-from vkrt.plan.placement import WEIGHTS
 from vkrt.vk.cache_folder import check_option
-from vkrt.work.target import CACHES, PREFERENCES
+from vkrt.work.option_values import CACHES, DEFAULT_CHUNK, ORDERS, PREFERENCES, WEIGHTS
 
 # A memory budget of as few bytes as possible
 SMALLEST = "smallest"
@@ -72,7 +70,7 @@ class LoadOptions:
         None, "the maximum of bytes on the device, such as 300MB, or \"smallest\"; weights that do "
         "not fit are streamed (default: no maximum)", metavar="BYTES")
     stream_lookahead: int | None = _option(
-        None, "how many wait points ahead of its use a streamed weight begins to load, 0 for no "
+        None, "how many sync points ahead of its use a streamed weight begins to load, 0 for no "
         "overlap (default: what the plan finds best)", metavar="N", parse=int)
     prefetch: str = _option("auto", "how the file is read", choices=("auto", *STRATEGIES))
     keep_cached: bool | None = _option(
@@ -81,8 +79,8 @@ class LoadOptions:
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
     prefer: str = _option(
-        "balanced", "whether activations take less memory, in more and smaller dispatches "
-        "(\"memory\"), or more memory where that is faster (\"speed\")", choices=PREFERENCES)
+        "balanced", "whether activations take as little memory as possible, in more and smaller "
+        "dispatches (\"memory\"), or more where that is faster (\"speed\")", choices=PREFERENCES)
     cache: str = _option(
         "float", "whether caches of keys and values are kept as the program has them, or in 8 bits "
         "with a scale for each head of a row", choices=CACHES)

@@ -20,8 +20,6 @@ from vkrt.errors import UnsupportedError
 from vkrt.work.weights import Weight
 from vkrt.work.work_list import WorkList
 
-# What `weights=` of vkrt.load may be.
-WEIGHTS = ("auto", "map", "direct", "copy", "stream")
 KINDS = ("map", "direct", "staged", "shared", "stream")
 
 LIES_AS_READ = "lies in the file as the kernels read it"

@@ -29,11 +29,12 @@ from vkrt.plan.blocks import (
     weight_blocks,
 )
 from vkrt.plan.budget import Budget, Fit, fit
-from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS, Batch, MemoryPlan
+from vkrt.plan.memory_plan import Batch, MemoryPlan
 from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
-from vkrt.plan.submissions import Watchdog, sections_of
+from vkrt.plan.submissions import Watchdog, submissions_of
+from vkrt.work.option_values import DEFAULT_CHUNK, ORDERS
 from vkrt.work.tensor import Storage, round_up
 from vkrt.work.work_list import WorkList
 
@@ -132,8 +133,8 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         raise InputError(f"memory_budget={budget.nbytes:,}: {peak:,} bytes are needed to load "
                          f"({weight_bytes:,} of weights, {staging:,} of staging)")
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
-    sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
-                else sections_of(work, watchdog))
+    submissions = ([(s.first, s.end) for s in found.stream.submissions] if found.stream
+                else submissions_of(work, watchdog))
     blocks = (*weights, *pool, *states, *arena)
     _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, max_block_bytes)
     return MemoryPlan(
@@ -143,8 +144,9 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
-        upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
-        spill_bytes=spill_bytes, state_bytes=_total(states), granularity=granularity)
+        upload_bytes=found.upload_bytes, stream=found.stream, submissions=tuple(submissions),
+        spill_bytes=spill_bytes, state_bytes=_total(states), granularity=granularity,
+        row_bytes=work.row_bytes)
 
 
 def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],

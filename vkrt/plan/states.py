@@ -15,5 +15,5 @@ def state_plan(work: WorkList, plan: MemoryPlan) -> StatePlan:
         operand, constant = state.operand, state.constant
         tensors.append(StateTensor(
             state.name, operand.sizes, operand.dtype, range_of(operand), constant.nbytes,
-            constant.source, constant.offset, constant.zeros))
+            constant.source, constant.offset, constant.zeros, state.places))
     return StatePlan(tuple(tensors), tuple(b for b in plan.blocks if b.kind == "state"))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vkrt.device.policy import Speed
 from vkrt.plan.stream.cost import cost_of
 from vkrt.work.records import HostCall
+from vkrt.work.speed import Speed
 from vkrt.work.work_list import WorkList
 
 
@@ -25,11 +25,11 @@ class Watchdog:
     speed: Speed
 
 
-def sections_of(work: WorkList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
+def submissions_of(work: WorkList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
     """(first step, end) of what is submitted at once.
 
-    A host call is the last step of a section. A step that takes longer than a watchdog allows is a
-    section of its own.
+    A host call is the last step of a submission. A step that takes longer than a watchdog allows is
+    a submission of its own.
     """
     return list(_cut(work, watchdog))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vkrt.errors import UnsupportedError
 from vkrt.executable.weights import StridedCopy, WeightRead
 from vkrt.work.records import Prepack
@@ -35,7 +33,7 @@ def host_read(work: WorkList, weight: Weight) -> WeightRead:
     copy = None
     if weight.layout != "file" or weight.tail:
         copy = strided_copy(work.prepacks[weight.prepack])
-    return replace(mapped_read(weight), copy=copy)
+    return mapped_read(weight)._replace(copy=copy)
 
 
 def mapped_read(weight: Weight) -> WeightRead:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.program.program import Program
 from vkrt.report.stopwatch import OnProgress
+from vkrt.work.option_values import DEFAULT_CHUNK
 
 
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
@@ -31,7 +31,7 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             own default.
         weights: how weights get from the file to the kernels. "auto" maps what can be mapped where
             the device shares the host's memory: the kernels then read the file's own bytes, if the
-            driver is known to read them or a trial shows it (once per version of the driver, in a
+            driver is known to read them or a probe shows it (once per version of the driver, in a
             device of its own). Other weights are copied once, with as few steps as the device
             allows. "map" maps with any driver, tried or not (one that cannot read the mapping loses
             the device), and fails if no weight can be mapped; "direct" copies everything, without
@@ -41,8 +41,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         memory_budget: the maximum of bytes on the device, such as 300MB, or "smallest"; weights
             that do not fit are streamed (default: no maximum). A number or a text; staging counts.
             Streamed weights pass through a pool in every run. Where that is not enough, nodes are
-            done in strips as with `prefer="memory"`, and layers of large weights in parts.
-        stream_lookahead: how many wait points ahead of its use a streamed weight begins to load, 0
+            done in parts as with `prefer="memory"`, and layers of large weights in parts.
+        stream_lookahead: how many sync points ahead of its use a streamed weight begins to load, 0
             for no overlap (default: what the plan finds best).
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
             or "auto". Which is the fastest is a matter of the disk.
@@ -52,11 +52,13 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
-        prefer: whether activations take less memory, in more and smaller dispatches ("memory"), or
-            more memory where that is faster ("speed"). With "memory" nodes are done in strips of
-            rows where that saves any; with "balanced" only where the device's limits or the budget
-            allow nothing else. The last bits of results may differ, where other kernels are chosen
-            for fewer rows. With "speed" the arena may become twice as large for `winograd="auto"`.
+        prefer: whether activations take as little memory as possible, in more and smaller
+            dispatches ("memory"), or more where that is faster ("speed"). With "memory" nodes are
+            done in parts, strips of rows or slices of channels, where that saves any; with
+            "balanced" where it is expected to take hardly any time, and where the device's limits
+            or the budget allow nothing else. The last bits of results may differ: sums are carried
+            in another order, or other kernels chosen. With "speed" the arena may become twice as
+            large for `winograd="auto"`.
         cache: whether caches of keys and values are kept as the program has them, or in 8 bits with
             a scale for each head of a row ("float", "int8"): 4 + D bytes for a head of D elements,
             of which each is off by at most 1/510 of what they span, 0 included. It is for buffers

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.description import Description
 from vkrt.compiler.plan_cache import PlanFiles, is_fixed, method_plan, shape_plan
 from vkrt.compiler.program_files import is_compiled
-from vkrt.errors import ClosedError, InputError, PipelineError, UnsupportedError
-from vkrt.executable.lending import Semaphore
+from vkrt.errors import ClosedError, PipelineError, UnsupportedError
+from vkrt.executable.external_buffers import Semaphore
 from vkrt.executable.program import MethodPlan
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import DEFAULT_WINDOW
@@ -25,6 +24,7 @@ from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
 from vkrt.method.states import State
 from vkrt.plan.options import LoadOptions
+from vkrt.program.outputs import converter
 from vkrt.report.memory import MemoryReport
 from vkrt.report.stopwatch import OnProgress
 from vkrt.runtime.mapping import mapper_of
@@ -80,7 +80,7 @@ class Program(DeviceBound):
                 self._description.read()
         self._report.stopwatch.mark("read the program")
         growth = self._report.growth
-        growth.took("program")
+        growth.attribute("program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -91,7 +91,7 @@ class Program(DeviceBound):
                 Device.open(device, pipeline_cache=self._options.pipeline_cache))
             self._allocator = self._resources.enter_context(closing(Allocator(self._device)))
             self._report.stopwatch.mark("start the driver")
-            growth.took("rest" if is_given else "driver")
+            growth.attribute("rest" if is_given else "driver")
             growth.holds_device = self._device.info.type == "cpu"
             self._load_first(plans)
         except BaseException:
@@ -142,7 +142,7 @@ class Program(DeviceBound):
         """Loads a method; `compiled` is what a file has of it, see `Method`."""
         if compiled is not None:
             self._report.stopwatch.mark("read the plan")
-            self._report.growth.took("program")
+            self._report.growth.attribute("program")
         # A budget is planned for each method by itself, see `WeightStore`.
         store = None if self._options.has_budget else self._store
         self._methods[graph.name] = Method(
@@ -212,7 +212,7 @@ class Program(DeviceBound):
                 raise ClosedError("the program is closed; load it again")
             if name not in self._methods:
                 self._report.stopwatch.start()
-                self._report.growth.took("rest")
+                self._report.growth.attribute("rest")
                 self._load_method(name)
             return self._methods[name]
 
@@ -263,11 +263,9 @@ class Program(DeviceBound):
             VulkanError: the device failed; ForkedError in a process that was forked after the
                 program was loaded.
         """
-        convert = None if outputs == "numpy" else _converter(outputs)
+        convert = None if outputs == "numpy" else converter(outputs)
         loaded = self.load_method(method)
-        if named:
-            inputs = tuple(in_order(inputs, named, loaded.metadata))
-        results = loaded.execute(inputs, out, state)
+        results = loaded.execute(in_order(inputs, named, loaded.metadata), out, state)
         return results if convert is None else [convert(result) for result in results]
 
     __call__ = run
@@ -295,9 +293,7 @@ class Program(DeviceBound):
             As `run`; what goes wrong later `Run.result` raises.
         """
         loaded = self.load_method(method)
-        if named:
-            inputs = tuple(in_order(inputs, named, loaded.metadata))
-        return loaded.start(inputs, out, state, wait, signal)
+        return loaded.start(in_order(inputs, named, loaded.metadata), out, state, wait, signal)
 
     def release_buffers(self) -> None:
         """Forgets all `DeviceBuffer`s that runs were given, so that the host may destroy them.
@@ -401,15 +397,3 @@ class Program(DeviceBound):
 
     def __exit__(self, *exception: Any) -> None:
         self.close()
-
-
-def _converter(outputs: str) -> Callable[[Any], Any]:
-    """What makes a result of the kind that `outputs=` names, without a copy."""
-    if outputs != "torch":
-        raise InputError(f"outputs={outputs!r}: expected 'numpy' or 'torch'")
-    try:
-        from_dlpack = import_module("torch").from_dlpack
-    except ImportError as error:
-        raise InputError(f"outputs='torch' needs PyTorch, which cannot be imported ({error}); pip "
-                         "install torch") from error
-    return lambda result: from_dlpack(result) if hasattr(result, "__dlpack__") else result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.report.columns import columns
 from vkrt.report.process import ProcessGrowth, ProcessParts, resident
@@ -15,8 +15,7 @@ from vkrt.report.stopwatch import Stopwatch
 STEPS = {"graph built": "pipelines", "after prepack": "weights", "end of execute": "run"}
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """A checkpoint. `device` is the bytes allocated on the device, `blocks` those of its memory
     blocks (equal: blocks have no slack), `process` the figures of `resident()`, `at` the time
     (`time.perf_counter`)."""
@@ -28,8 +27,7 @@ class Phase:
     at: float = 0.0
 
 
-@dataclass(frozen=True)
-class WeightRecord:
+class WeightRecord(NamedTuple):
     """One weight: its name, bytes in the file, and the kind of its placement and why it is that
     (`vkrt.plan.placement`)."""
 
@@ -39,8 +37,7 @@ class WeightRecord:
     why: str
 
 
-@dataclass(frozen=True)
-class ShapeRecord:
+class ShapeRecord(NamedTuple):
     """One set of sizes that was run: sizes of the inputs, bytes of its activations, of the arena
     and of everything on the device when it ran."""
 
@@ -64,6 +61,7 @@ class MemoryReport:
         shared: of weights that another method of the program has brought to the device.
         direct: of weights that the host writes to their place without staging.
         streamed: of weights that are read from the file anew in every run.
+        rows: of the rows of tables that a run reads when it has chosen them.
         pool: of the memory they are streamed through.
         uploads: of the staging they pass on the way there, where the host does not see the pool.
         placements: a `WeightRecord` for each weight.
@@ -92,6 +90,7 @@ class MemoryReport:
     shared: int = 0
     direct: int = 0
     streamed: int = 0
+    rows: int = 0
     pool: int = 0
     uploads: int = 0
     state: int = 0
@@ -139,6 +138,7 @@ class MemoryReport:
         self.activations += plan.activation_bytes
         self.host += plan.host_bytes
         self.spilled += plan.spill_bytes
+        self.rows += plan.row_bytes
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
         self.placements += placements
@@ -165,7 +165,7 @@ class MemoryReport:
         used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
         now = resident()
-        self.growth.took(STEPS.get(name, "rest"), now)
+        self.growth.attribute(STEPS.get(name, "rest"), now)
         self.phases = [p for p in self.phases if p.name != name]
         self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], now,
                                  time.perf_counter()))
@@ -191,7 +191,10 @@ class MemoryReport:
         found = asdict(self)
         del found["growth"]
         return {**found, "process": self.process.as_dict(),
-                "stopwatch": [asdict(span) for span in self.stopwatch.spans]}
+                "phases": [phase._asdict() for phase in self.phases],
+                "placements": [record._asdict() for record in self.placements],
+                "shapes": [record._asdict() for record in self.shapes],
+                "stopwatch": [span._asdict() for span in self.stopwatch.spans]}
 
     def table(self) -> str:
         """The figures as lines of text."""
@@ -205,7 +208,7 @@ class MemoryReport:
                 ("measured peak", self.measured_peak, True),
                 ("mapped, no copy", self.mapped, self.mapped),
                 ("shared", self.shared, self.shared),
-                ("read each run", self.streamed, self.streamed),
+                ("read each run", self.streamed + self.rows, self.streamed + self.rows),
                 ("spilled", self.spilled, self.spilled)]
         lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
                  if shown]

@@ -8,7 +8,8 @@ of mapped weights are: these are known to the byte, and are taken out of the ste
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FIGURES = ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")
 
@@ -48,8 +49,7 @@ def resident_within(ranges: Iterable[tuple[int, int]]) -> int:
     return found
 
 
-@dataclass(frozen=True)
-class ProcessParts:
+class ProcessParts(NamedTuple):
     """By how many bytes VmRSS has grown, from before a load to its last step; the parts add up. All
     of them are at least 0, but for `freed`, which is at most 0.
 
@@ -83,7 +83,7 @@ class ProcessParts:
 
     def as_dict(self) -> dict[str, int]:
         """By name, the total last."""
-        return asdict(self)
+        return self._asdict()
 
 
 @dataclass
@@ -108,7 +108,7 @@ class ProcessGrowth:
         """Begins with the figures of `resident`."""
         self.start = self._last = process.get("VmRSS", 0)
 
-    def took(self, step: str, process: dict[str, int] | None = None) -> None:
+    def attribute(self, step: str, process: dict[str, int] | None = None) -> None:
         """Books what has grown since the step before; those of several methods add up.
 
         Args:

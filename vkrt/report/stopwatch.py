@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # Gets the name of a part, and the bytes of it that are done, and all of them
 OnProgress = Callable[[str, int, int], object]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A part of a load.
 
     Attributes:

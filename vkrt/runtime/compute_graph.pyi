@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.executable.lending import Semaphore
+from vkrt.executable.external_buffers import Semaphore
 from vkrt.executable.records import ExecutionPlan
 from vkrt.runtime.external import ExternalBinding
 from vkrt.runtime.pipelines import Pipelines

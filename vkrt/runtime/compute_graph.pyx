@@ -18,6 +18,8 @@ cimport cython
 from cpython.buffer cimport (
     PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_Occurred
+from libc.errno cimport errno
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -28,7 +30,7 @@ from vkrt.runtime.unfinished import keep, release, sweep
 from vkrt.core cimport execution as core
 from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
 from vkrt.core.block cimport Block as CoreBlock
-from vkrt.core.error cimport VKRT_OK, Error
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK, Error
 from vkrt.core.execution cimport Execution
 from vkrt.core.handles cimport Handles as CoreHandles
 from vkrt.core.handles cimport copy_from_range, copy_to_range
@@ -37,6 +39,7 @@ from vkrt.core.profile cimport Profile, close_profile, open_profile, run_profile
 from vkrt.core.records cimport HostArrayRow, Rows as Span
 from vkrt.core.state_changes cimport leaves_states
 from vkrt.executable.rows cimport Rows
+from vkrt.memory.reader cimport Reader
 from vkrt.runtime.external cimport ExternalBinding
 from vkrt.runtime.host_calls cimport HostCalls, calls_of, run_host_call
 from vkrt.runtime.pipelines cimport KernelTable, Pipelines
@@ -72,6 +75,7 @@ cdef class ComputeGraph:
     cdef tuple blocks
     cdef HostCalls calls
     cdef Streamer streamer
+    cdef Reader row_reader
     # A profile whose run was interrupted
     cdef Timing timing
     # Held by the thread that waits: the graph's owner, or one that loads another program
@@ -134,6 +138,8 @@ cdef class ComputeGraph:
             for number, some in enumerate(self.weights):
                 others[number + 1] = &some.handles.core
                 self.streamer = some.streamer if some.streamer is not None else self.streamer
+                if some.row_reader is not None:
+                    self.row_reader = some.row_reader
             for number, block in enumerate(self.blocks):
                 memory[number] = &block.core
             with nogil:
@@ -143,6 +149,8 @@ cdef class ComputeGraph:
             check_status(status, &error)
             if self.streamer is not None:
                 self.core.streamer = &self.streamer.core
+            if self.row_reader is not None:
+                self.core.reader = &self.row_reader.reader
         finally:
             free(others)
             free(memory)
@@ -201,7 +209,8 @@ cdef class ComputeGraph:
             self._finished()
         self.bound = False
         core.unbind_execution(&self.core)
-        self.streamer = self.calls = self.weights = self.state = self.blocks = None
+        self.streamer = self.row_reader = self.calls = None
+        self.weights = self.state = self.blocks = None
 
     def close(self):
         """Releases everything; idempotent. Whoever still holds the graph, such as the traceback of
@@ -270,8 +279,8 @@ cdef class ComputeGraph:
         submission it is at: `settle` comes before inputs are written again.
 
         Args:
-            waits, signals: `vkrt.executable.lending.Semaphore`s. Whatever happens, the latter are
-                signaled, unless the device has failed.
+            waits, signals: `vkrt.executable.external_buffers.Semaphore`s. The latter are signaled
+                whatever happens, unless the device has failed.
         """
         cdef SemaphoreList before = self._semaphores(waits)
         cdef SemaphoreList after = self._semaphores(signals)
@@ -300,7 +309,7 @@ cdef class ComputeGraph:
         self._check_run(status, &error)
 
     def copy_in(self):
-        """Copies what the device copies of lent inputs, and waits for that."""
+        """Copies what the device copies of external inputs, and waits for that."""
         cdef Host host = self._host(None)
         cdef Error error
         cdef int status
@@ -323,12 +332,16 @@ cdef class ComputeGraph:
 
     cdef int _check_run(self, int status, const Error* error) except -1:
         """Holds everything that the device may still be at work on, and raises what went wrong."""
+        cdef int number = errno
         if core.is_at_work(&self.core):
             self.unfinished = True
             keep(self)
         self._note_states(status, error)
         if status != VKRT_OK and self.streamer is not None:
             self.streamer.check(status, error)
+        if (status in (VKRT_ERROR_SYSTEM, VKRT_ERROR_CANCELLED) and self.row_reader is not None
+                and PyErr_Occurred() == NULL):
+            self.row_reader.fail(status, error, NULL, number)
         return check_status(status, error)
 
     cdef int _note_states(self, int status, const Error* error) except -1:

@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.executable.records import ExecutionPlan
 
 MAX_BYTES: int

@@ -7,7 +7,6 @@ the blocks become the device's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from vkrt.device.policy import policy_of
@@ -39,16 +38,16 @@ def fitted(file: File, target: int, number: int, method: CompiledMethod,
                                           policy.loop_limit, requirements_of(device))
     made = []
     for executable, bits in zip(method.executables, (first, *others)):
-        made.append(replace(
-            executable,
-            execution=replace(executable.execution,
-                              blocks=_of_types(executable.execution.blocks, bits)),
-            weights=replace(executable.weights,
-                            blocks=_of_types(executable.weights.blocks, weights)),
-            states=replace(executable.states, blocks=_of_types(executable.states.blocks, states))))
+        made.append(executable._replace(
+            execution=executable.execution._replace(
+                blocks=_of_types(executable.execution.blocks, bits)),
+            weights=executable.weights._replace(
+                blocks=_of_types(executable.weights.blocks, weights)),
+            states=executable.states._replace(
+                blocks=_of_types(executable.states.blocks, states))))
     return made
 
 
 def _of_types(blocks: Sequence[Block], bits: Sequence[int]) -> tuple[Block, ...]:
     """Blocks in other types of memory."""
-    return tuple([replace(block, type_bits=found) for block, found in zip(blocks, bits)])
+    return tuple([block._replace(type_bits=found) for block, found in zip(blocks, bits)])

@@ -7,16 +7,18 @@ one import hold, from page to page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.executable import Executable
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
-from vkrt.runtime.map_trial import import_span, max_window, reads_files, why_none, why_not
+from vkrt.runtime.map_probe import import_span, max_window, reads_files, why_none, why_not
 from vkrt.vk.imported import HostImport
-from vkrt.work.weights import Weight
+
+if TYPE_CHECKING:
+    from vkrt.work.weights import Weight
 
 
 class Mapper:
@@ -26,7 +28,7 @@ class Mapper:
         device: an open device.
         sources: `Source`s by number.
         offset_alignment: bytes that a weight's offset in its import must be a multiple of.
-        trusts: a driver of which it is not known, and of which no trial shows, that it reads the
+        trusts: a driver of which it is not known, and of which no probe shows, that it reads the
             pages of files in place is given them all the same.
 
     Attributes:
@@ -57,7 +59,7 @@ class Mapper:
             return self._refused[weight.source]
         if not weight.nbytes:
             return "it is empty"
-        # Last, because the first time with a driver this is a trial.
+        # Last, because the first time with a driver this is a probe.
         return (why_not(self._device, source, weight.offset, weight.nbytes, weight.tail,
                         self._offset_alignment)
                 or self._distrusted(source))
@@ -67,7 +69,7 @@ class Mapper:
             return ""
         if reads_files(self._device, source):
             return ""
-        return ("a trial did not show that this driver reads the pages of files in place "
+        return ("a probe did not show that this driver reads the pages of files in place "
                 "(weights='map' insists)")
 
     def acquire(self, weights: Sequence[WeightRead]) -> None:

@@ -8,7 +8,7 @@ from vkrt.work.tensor import Storage
 
 class StateMemory:
     closed: bool
-    torn: bool
+    inconsistent: bool
     @property
     def nbytes(self) -> int: ...
     def __init__(self, device: Device, allocator: Any, plan: StatePlan,

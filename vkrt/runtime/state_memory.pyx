@@ -29,7 +29,7 @@ cdef class StateMemory:
         storages: all of the method's, by number.
 
     Attributes:
-        torn: whether a run that failed has left it half changed.
+        inconsistent: whether a run that failed has left it half changed.
     """
 
     def __cinit__(self, Device device not None, Allocator allocator not None, plan, storages):
@@ -43,12 +43,12 @@ cdef class StateMemory:
                                       &self.handles.core, NULL, &self.core, &error), &error)
 
     @property
-    def torn(self):
+    def inconsistent(self):
         return bool(self.core.inconsistent)
 
-    @torn.setter
-    def torn(self, bint torn):
-        self.core.inconsistent = torn
+    @inconsistent.setter
+    def inconsistent(self, bint inconsistent):
+        self.core.inconsistent = inconsistent
 
     @property
     def nbytes(self):
@@ -74,7 +74,7 @@ cdef class StateMemory:
         cdef int status
         if not self.plan.tensors:
             return
-        self.torn = True
+        self.inconsistent = True
         check_status(open_once(&self.device.core, &once, &error), &error)
         try:
             with nogil:
@@ -85,7 +85,7 @@ cdef class StateMemory:
                     self._write(number, &once, self._read(reader, state))
         finally:
             close_once(&once)
-        self.torn = False
+        self.inconsistent = False
 
     cdef bytearray _read(self, reader, state):
         """The value that the file has, of a byte at least."""

@@ -10,7 +10,7 @@ from vkrt.runtime.handles cimport Handles
 cdef class Streamer:
     cdef CoreStreamer core
     # What the core's thread reads with, and from
-    cdef Reader reader
+    cdef readonly Reader reader
     cdef Rows rows
     cdef Handles handles
 

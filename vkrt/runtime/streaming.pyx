@@ -21,7 +21,8 @@ cdef class Streamer:
     Args:
         device: an open device.
         allocator: whose account the staging buffer is on.
-        reader: of the program's sources.
+        reader: of the program's sources. The streamer closes it, as nobody else can say when its
+            thread is done with it.
         rows: of the method's weights.
         handles: of the pool, which is bound.
     """
@@ -40,9 +41,11 @@ cdef class Streamer:
         return check_status(status, error)
 
     def close(self):
-        """Ends the thread, and waits for what the device copies."""
+        """Ends the thread, waits for what the device copies, and closes the reader."""
         with nogil:
             core.close_streamer(&self.core)
+        if self.reader is not None:
+            self.reader.close()
 
     def __del__(self):
         # Not __dealloc__: the garbage collector may have taken the pool and the file away by then.

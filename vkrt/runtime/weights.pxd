@@ -25,6 +25,8 @@ cdef class Weights:
     cdef readonly object copied_bytes
     # Runs the submissions of a plan with streamed weights; None where none are
     cdef readonly Streamer streamer
+    # Reads the rows that runs choose; None where they choose none
+    cdef readonly Reader row_reader
     # Methods that use them
     cdef int users
     cdef readonly bint closed

@@ -7,6 +7,7 @@
     bring                    blocks as they are reached, one staging buffer, freed at the end
     allocate_pool            the pool of streamed weights
     stream                   starts the reloads of streamed weights, if there are any
+    read_rows_by             takes what reads rows that runs choose
 
 The core does it (`vkrt.core.weights`). The method at other sizes reads the same weights
 (`ComputeGraph.bind`).
@@ -17,7 +18,6 @@ from cpython.exc cimport PyErr_Occurred, PyErr_SetObject
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset
 
-from dataclasses import replace
 from vkrt.executable.weights import PrepackPlan
 
 from vkrt.core cimport weights as core
@@ -60,7 +60,7 @@ cdef class Weights:
         self.mapper = mapper
         self.copied_bytes = sum([read.nbytes for read in plan.copied])
         # A plan of many slices takes memory of the host's: it goes when it has been carried out.
-        self.rows = Rows(storages, weights=replace(plan, prepack=NONE))
+        self.rows = Rows(storages, weights=plan._replace(prepack=NONE))
         try:
             self.handles = Handles(device, self.rows)
             self._make(plan, shared)
@@ -132,9 +132,17 @@ cdef class Weights:
         self.prepack = NONE
 
     def stream(self, Reader reader not None):
-        """Starts the reloads of a plan with streamed weights. Needs the pool."""
-        if self.rows.weights.reloads.is_there:
-            self.streamer = Streamer(self.device, self.allocator, reader, self.rows, self.handles)
+        """Starts the reloads of a plan with streamed weights. Needs the pool.
+
+        Args:
+            reader: of the program's sources; from here on it is closed with the weights.
+        """
+        self.streamer = Streamer(self.device, self.allocator, reader, self.rows, self.handles)
+
+    def read_rows_by(self, Reader reader not None):
+        """Takes a reader of the program's sources, by which runs read the rows of tables that they
+        choose; from here on it is closed with the weights."""
+        self.row_reader = reader
 
     def retain(self):
         """One more user: it takes one more `close` until the weights are released."""
@@ -148,7 +156,7 @@ cdef class Weights:
         if self.closed or self.users > 0:
             return
         self.closed = True
-        for thing in (self.streamer, self.handles, self.mapper):
+        for thing in (self.streamer, self.row_reader, self.handles, self.mapper):
             if thing is not None:
                 thing.close()
         core.close_weights(&self.core)

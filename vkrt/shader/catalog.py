@@ -5,8 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkrt.errors import UnsupportedError
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 UNSET = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """One descriptor of a shader, always in descriptor set 0.
 
     Attributes:
@@ -39,8 +37,7 @@ class Binding:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(NamedTuple):
     """A specialization constant: its id, name, type ("int", "uint", "float", "bool"), and the
     32 bits of its default."""
 
@@ -56,8 +53,7 @@ class Spec:
         return self.default == UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Shader:
+class Shader(NamedTuple):
     """A compiled compute shader and what a host has to know to run it.
 
     What a shader declares and never uses is not in its interface: the optimizer has removed it.
@@ -251,7 +247,7 @@ def kind(file: str, name: str) -> int:
     """The number of what a shader, or a file that it includes, tells apart by name.
 
     Args:
-        file: of shaders/ or shaders/common/, without its suffix.
+        file: name of a file in a folder of shaders/, without its suffix.
         name: as in `case NAME:` there.
     """
     return catalog().kinds[file][name]

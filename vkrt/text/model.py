@@ -20,6 +20,8 @@ from vkrt.program.program import Program
 # Methods that say how many tokens a cache holds, the first that there is
 CONTEXT = ("get_max_context_len", "get_max_seq_len")
 END = ("get_eos_ids", "get_eos_id")
+# Of a text over states that have no rows for its places, where nothing says how long it may be
+UNLIMITED = 1 << 31
 
 
 class LanguageModel:
@@ -32,8 +34,13 @@ class LanguageModel:
     Attributes:
         has_cache: whether it keeps what it has read; then a position goes along with the tokens.
         longest: the most tokens of one run.
+        counts: of how many tokens a run can be, ascending; None where that is any number up to
+            `longest`.
         context: the most tokens altogether.
         ends: ids of the tokens that end a text, by the program; may be empty.
+        can_rewind: whether all that it keeps are rows for places of the text, so that it goes on
+            right from an earlier one. States of layers that read tokens one by one, and caches
+            of fewer rows than the context, are those of one place.
 
     Raises:
         InputError: the method does not take tokens and give logits.
@@ -55,23 +62,61 @@ class LanguageModel:
         tokens = metadata.inputs[0]
         self.has_cache = len(shapes) == 2
         self.longest = tokens.sizes[1]
-        self.is_dynamic = 1 in tokens.dynamic_dims
-        if not self.has_cache and not self.is_dynamic:
+        is_dynamic = 1 in tokens.dynamic_dims
+        if not self.has_cache and not is_dynamic:
             raise UnsupportedError(f"method '{method}' always takes {self.longest} tokens and "
                                    "keeps nothing; export it with a cache, or with a dynamic "
                                    "length")
         self._positions = self.has_cache and metadata.inputs[1].sizes[0]
         self.vocabulary = logits.sizes[-1]
-        constants = program.constants
-        said = (int(constants[name][0]) for name in CONTEXT if constants.get(name))
-        self.context = min(next(said, self._held()), self._held())
-        self.ends = frozenset(int(end) for name in END for end in constants.get(name, ()))
+        self.ends = frozenset(int(end) for name in END for end in program.constants.get(name, ()))
+        loaded = program.load_method(method)
+        self.counts: tuple[int, ...] | None = None
+        if loaded.shapes is not None:
+            self.counts = tuple(sorted({shape.sizes[0][1] for shape in loaded.shapes}))
+        elif not is_dynamic:
+            self.counts = (self.longest,)
+        places = [state.places for state in loaded.states]
+        self.context = self._longest_text(places)
+        self.can_rewind = all(count >= self.context for count in places)
 
-    def _held(self) -> int:
-        """The tokens that the method's caches hold, or that it takes at once where it has none."""
+    def _longest_text(self, places: Sequence[int]) -> int:
+        """The most tokens altogether: what the program says, and what it can hold.
+
+        Args:
+            places: of the states, as `StateTensor` has them.
+        """
+        constants = self.program.constants
+        said = next((int(constants[name][0]) for name in CONTEXT if constants.get(name)), None)
         largest = self.program.load_method(self.method).largest
         most = [limit.high for limit in largest.limits]
-        return largest.graph.inputs[0].sizes[1] + min(most, default=0)
+        if most or not self.has_cache:
+            held = largest.graph.inputs[0].sizes[1] + min(most, default=0)
+            return min(said or held, held)
+        return said or min(filter(None, places), default=UNLIMITED)
+
+    def next_count(self, left: int, most: int) -> int:
+        """Of how many tokens the next run is.
+
+        Runs of fewer than `most` take numbers of tokens that are powers of two, so that a few
+        shapes serve prompts of any length.
+
+        Args:
+            left: how many are to be read.
+            most: how many it should take at most, where it can take so few.
+
+        Raises:
+            UnsupportedError: it takes more at a time than there are.
+        """
+        if self.counts is None:
+            return most if left >= most else 1 << left.bit_length() - 1
+        fitting = [count for count in self.counts if count <= left]
+        if not fitting:
+            counts = " or ".join(map(str, self.counts))
+            raise UnsupportedError(f"the program takes {counts} tokens at a time, and {left} are "
+                                   "left; export it with a dynamic length, and compile it for "
+                                   "single tokens, too")
+        return max((count for count in fitting if count <= most), default=fitting[0])
 
     def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
         """Logits, float32 [V], of the token after these.
@@ -135,10 +180,18 @@ class Session:
 
     def rewind(self, count: int) -> None:
         """Forgets all but the first `count` tokens. What a cache holds beyond them is written over
-        before it is read."""
+        before it is read; a model that keeps something else reads the others anew."""
         del self.ids[count:]
-        # The logits of the last one are needed again.
-        self.position = max(0, min(self.position, count - 1))
+        if self.model.can_rewind:
+            # The logits of the last one are needed again.
+            self.position = max(0, min(self.position, count - 1))
+        elif self.position > count:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Makes all tokens unread."""
+        self.state.reset()
+        self.position = 0
 
     def continue_with(self, ids: list[int]) -> None:
         """Makes these the tokens of the text; those that it begins with already are kept.
@@ -167,8 +220,13 @@ class Session:
         self.add(ids)
         if self.model.has_cache:
             self.state.load(values)
-            # The logits of the last one are needed again.
-            self.position = max(0, min(position, len(ids) - 1))
+            if self.model.can_rewind:
+                # The logits of the last one are needed again.
+                self.position = max(0, min(position, len(ids) - 1))
+            elif position < len(ids):
+                self.position = position
+            else:
+                self._begin()
 
     @property
     def unread(self) -> int:
@@ -176,23 +234,12 @@ class Session:
         return len(self.ids) - self.position
 
     def read(self) -> None:
-        """Reads some of the tokens that were added, in one run.
-
-        Runs take numbers of tokens that are powers of two where that is shorter than `chunk`: a
-        few shapes serve prompts of any length.
-        """
-        left = self.unread
+        """Reads some of the tokens that were added, in one run."""
         if not self.model.has_cache:
             self._logits = self.model.run(self.ids, 0, self.state)
             self.position = len(self.ids)
             return
-        if self.model.is_dynamic:
-            count = self.chunk if left >= self.chunk else 1 << left.bit_length() - 1
-        elif left < self.model.longest:
-            raise UnsupportedError(f"the program always takes {self.model.longest} tokens, and "
-                                   f"{left} are left; export it with a dynamic length")
-        else:
-            count = self.model.longest
+        count = self.model.next_count(self.unread, self.chunk)
         self._logits = self.model.run(self.ids[self.position:self.position + count], self.position,
                                       self.state)
         self.position += count

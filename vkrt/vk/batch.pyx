@@ -16,7 +16,7 @@ cdef class SemaphoreList:
 
     Args:
         device: an open device, of which they are.
-        semaphores: `vkrt.executable.lending.Semaphore`s.
+        semaphores: `vkrt.executable.external_buffers.Semaphore`s.
 
     Raises:
         UnsupportedError: one has a value, and the device has no timeline semaphores, or was adopted

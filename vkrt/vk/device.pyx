@@ -29,13 +29,11 @@ from vkrt.vk.physical cimport describe, feature_set, list_devices
 
 from dataclasses import replace
 from vkrt.errors import ForkedError, InputError, LoaderError
-from vkrt.vk import pretence
+from vkrt.vk import device_override
 from vkrt.vk.cache_folder import check_option
-from vkrt.vk.info import DeviceInfo
 from vkrt.vk.physical import feature_names
+from vkrt.vk.selector import choose
 from vkrt.work.handles import address_of
-
-PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
 
 @atexit.register
@@ -74,34 +72,6 @@ def no_device():
         return say_no_device(instance, text, sizeof(text)).decode(errors="replace")
     finally:
         release_instance(instance)
-
-
-def choose(found, selector):
-    """The entry of `found` [(address, DeviceInfo), ..] that a selector means."""
-    if not found:
-        raise LoaderError(f"there is no Vulkan device that vkrt can use: {no_device()}",
-                          call="vkEnumeratePhysicalDevices")
-    if selector is None:
-        return min(found, key=lambda entry: PREFERENCE.index(entry[1].type))
-    if isinstance(selector, DeviceInfo):
-        matching = [e for e in found if e[1].name == selector.name
-                    and (e[1].vendor_id, e[1].device_id)
-                    == (selector.vendor_id, selector.device_id)]
-        # Equal cards differ by their position only.
-        matching = [e for e in matching if e[1].index == selector.index] or matching
-    elif isinstance(selector, str):
-        wanted = selector.lower()
-        matching = ([e for e in found if e[1].type == wanted]
-                    or [e for e in found if wanted in e[1].name.lower()])
-    elif isinstance(selector, int):
-        matching = [e for e in found if e[1].index == selector]
-    else:
-        raise InputError(f"device: expected an index, a name or a DeviceInfo, got {selector!r}")
-    if not matching:
-        names = "; ".join(f"{info.index} is {info.name} ({info.type})" for _, info in found)
-        raise InputError(f"no Vulkan device is {selector!r}: {names}; name one by its index, a "
-                         "part of its name, or cpu, integrated or discrete")
-    return matching[0]
 
 
 def check_fork(info):
@@ -177,7 +147,11 @@ cdef class Device:
         check_status(acquire_instance(&instance, &error), &error)
         physical.extensions = NULL
         try:
-            address, info = choose(list_devices(instance), selector)
+            found = list_devices(instance)
+            if not found:
+                raise LoaderError(f"there is no Vulkan device that vkrt can use: {no_device()}",
+                                  call="vkEnumeratePhysicalDevices")
+            address, info = choose(found, selector)
             check_fork(info)
             check_status(read_physical(instance, <VkPhysicalDevice>address, &physical, &error),
                          &error)
@@ -269,18 +243,18 @@ cdef class Device:
     cdef int started(self, info) except -1:
         """What an opened and an adopted device have in common."""
         cdef VkPhysicalDeviceMemoryProperties memory
-        seems = pretence.current
+        seems = device_override.current
         if self.features is None:
             self.features = frozenset(name for name, has in info.features.items() if has)
         self.info = seems.described(info)
-        self.core.pretends = bool(seems.memory_types)
+        self.core.has_overrides = bool(seems.memory_types)
         self.core.loses_imports = seems.loses_imports
         limits = self.info.limits
         self.core.max_allocation = limits["maxMemoryAllocationSize"]
         self.core.atom = limits["nonCoherentAtomSize"]
         if self.core.import_alignment:
             self.core.import_alignment = limits["minImportedHostPointerAlignment"]
-        if self.core.pretends or seems.discrete:
+        if self.core.has_overrides or seems.discrete:
             fill_properties(&memory, self.info.heaps, self.info.memory_types)
             describe_memory(&self.core, &memory,
                             seems.discrete or self.info.type not in ("cpu", "integrated"))

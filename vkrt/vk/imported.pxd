@@ -13,5 +13,5 @@ cdef class HostImport:
     cdef Device device
     cdef object owner
     cdef CoreHostImport core
-    # All of the memory; the core's buffer, which is lent to it
+    # All of the memory; the core's buffer, which it adopts
     cdef readonly Buffer buffer

@@ -43,7 +43,7 @@ cdef class HostImport:
         self.device = device
         check_status(core.import_host(&device.core, <void*>address, size, usage, &self.core,
                                       &error), &error)
-        self.buffer = Buffer(device, size, usage, lent=self.core.buffer.handle)
+        self.buffer = Buffer(device, size, usage, external=self.core.buffer.handle)
 
     @property
     def size(self):

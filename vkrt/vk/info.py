@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def usable_cores() -> int:
@@ -68,8 +68,7 @@ class DeviceInfo:
                 self.driver_info, self.cache_uuid)
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """Something that vkrt switches on in a device that it opens, if the device has it.
 
     Attributes:

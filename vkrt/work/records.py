@@ -75,32 +75,38 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadArgument:
-    """Stands among a host call's arguments for the array of one of its operands.
+class Table:
+    """A constant of which a run reads those rows alone that it has chosen.
 
     Attributes:
-        read: its number in the call's `reads`.
+        constant: the bytes in the file.
+        rows: of equally many bytes, one after the other.
+        name: for messages.
     """
 
-    read: int
+    constant: Constant
+    rows: int
+    name: str = ""
 
-
-# A host call that is no kernel of a program. It reads conditions: (array, what it has to be). If
-# one of them is not so, everything up to the next choice is skipped.
-CHOICE = "vkrt::choice"
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of each row."""
+        return self.constant.nbytes // self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A kernel outside of the delegates, run on the host between two submissions; or a choice.
+    """A kernel outside of the delegates, run on the host between two submissions; or a choice; or
+    the read of rows that the device has chosen.
 
     Attributes:
         node: index of the graph's node.
-        kernel: e.g. "aten::mean.out", or `CHOICE`.
+        kernel: e.g. "aten::mean.out", or `CHOICE`, or `ROWS`.
         args: positional arguments: numbers, bools, strings, None, a `ReadArgument` for each array,
             or tuples of those.
         reads: raw operands the host reads.
         writes: raw operands the host writes, in the order of the kernel's results.
+        table: of `ROWS`, what it reads rows of.
     """
 
     node: int
@@ -108,6 +114,7 @@ class HostCall:
     args: tuple[Any, ...]
     reads: tuple[Operand, ...]
     writes: tuple[Operand, ...]
+    table: Table | None = None
 
     def __post_init__(self):
         _check_places((*self.writes, *self.reads))
@@ -150,7 +157,7 @@ class Prepack:
         constant: the bytes in the file.
         target: the weight.
         shader: variant of the copy shader.
-        params: the walk of the whole constant, see `vkrt.ops.copying.params`.
+        params: the walk of the whole constant, see `vkrt.ops.strided_copy.params`.
         row_bytes: bytes of the smallest slice of the constant that fills whole texels.
         rows: number of such slices.
         name: for messages.
@@ -176,11 +183,13 @@ class StateRecord:
         operand: raw, in a storage of role "state".
         constant: its initial value, of the operand's dtype.
         name: for messages.
+        places: as `vkrt.executable.states.StateTensor` has them.
     """
 
     operand: Operand
     constant: Constant
     name: str = ""
+    places: int = 0
 
     def __post_init__(self):
         self.operand.check_place()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vkrt.work.speed import Speed
 from vkrt.work.tuning import Tuning
 
 # Element numbers are signed 32-bit integers in kernels.
@@ -14,10 +15,6 @@ GROUP, SMALL_GROUP = 64, 8
 # So many products of texels take a core of a CPU driver some 50 microseconds.
 LONG = 16384
 
-# What is to be small: time, bytes of activations, or time as far as it takes no bytes
-PREFERENCES = ("balanced", "memory", "speed")
-# What caches of keys and values are kept in: as the program has them, or in 8 bits
-CACHES = ("float", "int8")
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,13 @@ class Target:
         skipped: names of passes that are left out then.
         prefer: one of `PREFERENCES`, see `vkrt.load`.
         cache: one of `CACHES`, see `vkrt.load`.
+        reads_rows: whether the host reads rows of constants from the file when a run has chosen
+            them, where a run needs few of many: the others are never read, and the constant is no
+            weight.
         max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
             (`vkrt.passes.divide_weights`); 0 for any number.
         tuning: what kernels are chosen by.
+        speed: what decides whether nodes are done in parts (`vkrt.passes.division_plan`).
         features: what kernels may use beyond what every device has: the variants of the catalog
             that have one of these behind their names (`//! features:` in shaders).
         refused: names of the variants that the driver does not compile: smaller ones are taken.
@@ -63,8 +64,10 @@ class Target:
     skipped: frozenset[str] = frozenset()
     prefer: str = "balanced"
     cache: str = "float"
+    reads_rows: bool = False
     max_weight: int = 0
     tuning: Tuning = Tuning()
+    speed: Speed = Speed()
     features: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 # dtype -> (bytes of an element on the device, name in shader variants)
 DTYPES = {
@@ -135,8 +136,7 @@ class Tensor:
         return f"<{kind}{self.name or 'tensor'} {self.dtype}{list(self.sizes)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(NamedTuple):
     """Memory that a plan will place: a linear buffer, or a 3-D image of texels.
 
     Attributes:

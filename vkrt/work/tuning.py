@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Tile = tuple[int, int]
 
@@ -12,8 +13,7 @@ LANES = 8
 WIDE_TILES: tuple[Tile, ...] = ((4, 16),)
 
 
-@dataclass(frozen=True)
-class WinogradTimes:
+class WinogradTimes(NamedTuple):
     """What the kernels around Winograd's products take (`vkrt.ops.winograd`), in the unit of
     `Tuning.tiles`: a tile of A by B with the rate R takes A * B / R for 4 summed channels.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vkrt.work.records import HostCall, Prepack, StateRecord, Step
+from vkrt.work.records import HostCall, Prepack, StateRecord, Step, Table
 from vkrt.work.target import Target
-from vkrt.work.tensor import Operand, Storage
+from vkrt.work.tensor import Operand, Storage, itemsize
 from vkrt.work.weights import Weight, catalog_of
 
 
@@ -50,6 +51,19 @@ class WorkList:
     def catalog(self) -> tuple[Weight, ...]:
         """The weights, see `vkrt.work.weights`."""
         return catalog_of(self.prepacks, self.steps, self.together)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that the host reads rows of, each once."""
+        return tuple(dict.fromkeys(step.table for step in self.steps
+                                   if isinstance(step, HostCall) and step.table is not None))
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of the rows of tables that the host reads in a run."""
+        return sum(math.prod(operand.sizes) * itemsize(operand.dtype) for step in self.steps
+                   if isinstance(step, HostCall) and step.table is not None
+                   for operand in step.writes)
 
     @cached_property
     def read_by_host(self) -> frozenset[int]:

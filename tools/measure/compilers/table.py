@@ -21,6 +21,9 @@ DEVICES = ("adreno-630", "adreno-740", "radeon-polaris10", "radeon-navi21", "int
            "raspberry-pi-5")
 # Beginning of a program's name -> device -> milliseconds of ncnn by this model
 NCNN = {
+    "efficientnet-lite0": {
+        "adreno-630": 35.9, "adreno-740": 3.88, "mali-g610": 6.18, "intel-tgl": 5.04,
+        "radeon-polaris10": 1.11, "raspberry-pi-4": 182, "raspberry-pi-5": 67.9},
     "mobilenet_v2-": {
         "adreno-630": 24.7, "adreno-740": 3.01, "mali-g610": 4.75, "intel-tgl": 4.30,
         "radeon-polaris10": 0.87, "raspberry-pi-4": 132, "raspberry-pi-5": 48.8},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.parts import diagonal_sizes
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes
+from vkrt.ops.scatter import index_put_sizes, number_sizes, scatter_sizes
 from vkrt.ops.sizes import need_sizes
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from vkrt.ops.arguments import INT_MAX, INT_MIN
+from vkrt.ops.concat import filled_sizes
 from vkrt.ops.dtypes import ANY, FLOATS, DtypeRule
-from vkrt.ops.joining import filled_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import at_least, fail, same, unsupported
 
@@ -62,6 +62,12 @@ def uniform_like(x, *_how):
 @host_kernel("aten::uniform.out", "self:T from:f? to:f? *:*", sizes=same, dtypes=_UNIFORM)
 def uniform_between(x, low=0.0, high=1.0, *_how):
     return low + (high - low) * uniform_of_sizes(x.shape)
+
+
+@host_kernel("aten::bernoulli.out", "self:T *:*", sizes=same, dtypes=ANY)
+def ones_by_their_chances(x, *_how):
+    """1 with the probability that is there, else 0."""
+    return uniform_of_sizes(x.shape) < x
 
 
 @host_kernel("aten::randn.out", "size:[i] *:*", sizes=filled_sizes, dtypes=_NORMAL)

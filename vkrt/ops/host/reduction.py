@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
-from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scan import running_sizes
+from vkrt.ops.sort import sort_sizes, topk_sizes
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,9 +8,10 @@ more than a smaller one. On resnet50 that is within 0.2 % of the optimum on aver
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import accumulate
 
 from vkrt.plan.stream.pool import Candidate
@@ -19,6 +20,8 @@ from vkrt.work.tensor import round_up
 # Bounds of the work: weights visited while making the family (about 0.3 us each).
 VISITS = 150_000
 VISITS_EACH = 2000  # per candidate: few have few sets worth trying
+# The same for a chain of sets: of more weights than the root of this several are taken at a time.
+CHAIN_VISITS = 200_000
 RANDOM_ORDERS = 100
 SEED = 20
 # Weights that together are less than this part of the largest are not worth a reload.
@@ -62,7 +65,7 @@ class Family:
 
     Args:
         candidates: in the order of their first users.
-        lookahead: wait points ahead that places are taken.
+        lookahead: sync points ahead that places are taken.
     """
 
     def __init__(self, candidates: Sequence[Candidate], lookahead: int):
@@ -81,20 +84,27 @@ class Family:
 
     def choices(self) -> list[Choice]:
         """The sets, by the bytes they read."""
-        bases = [self.everything(), *self._chain(self._largest), *self._chain(self._cheapest)]
+        count = -(-len(self.everything().streamed) ** 2 // CHAIN_VISITS)
+        bases = [self.everything(), *self._chain(self._largest, count)]
+        if count == 1:
+            # It looks at all weights again for each of those that it compares.
+            bases += self._chain(self._cheapest, 1)
         bases = list(dict.fromkeys(bases))
         self._visits, limit = 0, min(VISITS, VISITS_EACH * len(self.candidates))
+        for streamed in self._parts_of(bases):
+            if self._visits > limit:
+                break
+            self.choice_of(streamed)
+        return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
+
+    def _parts_of(self, bases: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
+        """Sets of which weights become resident, one after the other in some order."""
         for order in self._orders():
             for base in bases:
-                if self._visits > limit:
-                    break
                 streamed = list(base.streamed)
                 for position in sorted(base.streamed, key=order):
                     streamed.remove(position)
-                    self.choice_of(tuple(streamed))
-            if self._visits > limit:
-                break
-        return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
+                    yield tuple(streamed)
 
     def _orders(self) -> Iterator:
         """Keys by which weights become resident, the first two the best of their kind."""
@@ -107,31 +117,36 @@ class Family:
             yield lambda position: -sizes[position] * chance.random()
             yield lambda position: sizes[position] * chance.random()
 
-    def _chain(self, worst) -> Iterator[Choice]:
-        """Sets made by taking a weight from the fullest moment, again and again."""
+    def _chain(self, in_order, count: int) -> Iterator[Choice]:
+        """Sets made by taking the first weights from the fullest moments, again and again.
+
+        Args:
+            count: how many are taken at a time, of so many moments.
+        """
         streamed = self.everything().streamed
         while streamed:
             first, last, alive = self._alive(streamed)
-            peak = alive.index(max(alive))
-            there = [p for p, a, b in zip(streamed, first, last) if a <= peak <= b]
-            taken = worst(streamed, there)
-            choice = self.choice_of(tuple(p for p in streamed if p != taken))
+            full = sorted(nlargest(count, range(len(alive)), key=alive.__getitem__))
+            there = [p for p, a, b in zip(streamed, first, last)
+                     if bisect_left(full, a) < bisect_right(full, b)]
+            taken = {*in_order(streamed, there)[:count]}
+            choice = self.choice_of(tuple(p for p in streamed if p not in taken))
             yield choice
             streamed = choice.streamed
 
-    def _largest(self, _, there: list[int]) -> int:
-        return max(there, key=lambda position: (self._sizes[position], -position))
+    def _largest(self, _, there: list[int]) -> list[int]:
+        return sorted(there, key=lambda position: (-self._sizes[position], position))
 
-    def _cheapest(self, streamed: tuple[int, ...], there: list[int]) -> int:
-        """The one whose staying costs the least memory, the largest of those."""
+    def _cheapest(self, streamed: tuple[int, ...], there: list[int]) -> list[int]:
+        """Those first whose staying costs the least memory, the largest of these."""
         def cost(position: int) -> tuple[int, int, int]:
             rest = tuple(p for p in streamed if p != position)
             size = self._sizes[position]
             return size + max(self._alive(rest)[2], default=0), -size, position
-        return min(there, key=cost)
+        return sorted(there, key=cost)
 
     def _alive(self, streamed: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-        """(first, last) wait point of each weight's place, and the bytes alive at each."""
+        """(first, last) sync point of each weight's place, and the bytes alive at each."""
         ahead, sizes, firsts, lasts = self.lookahead, self._sizes, self._firsts, self._lasts
         points: list[int] = []  # the steps at which they start
         change = [0]

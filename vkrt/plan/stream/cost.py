@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 
-from vkrt.device.policy import Speed
 from vkrt.plan.stream.records import Cost
-from vkrt.work.records import Dispatch
+from vkrt.work.records import Dispatch, HostCall
+from vkrt.work.speed import Speed
 from vkrt.work.work_list import WorkList
+
+# What the names of kernels begin with that multiply rows with a matrix, and which of their
+# parameters is the number of texels that are summed (shaders/matmul/product.glsl)
+PRODUCTS, TEXELS = ("matmul_", "gemv"), 2
 
 
 def cost_of(work: WorkList, speed: Speed) -> Cost:
@@ -22,14 +26,17 @@ def cost_of(work: WorkList, speed: Speed) -> Cost:
         time = speed.dispatch + moved / speed.bytes
         if isinstance(step, Dispatch):
             time = max(time, _multiply_adds(step) / speed.multiply_adds)
+        elif isinstance(step, HostCall) and step.table is not None:
+            time += sum(operand.nbytes for operand in step.writes) / speed.reads
         seconds.append(time)
     return Cost(tuple(seconds), speed.reads)
 
 
 def _multiply_adds(step: Dispatch) -> float:
     """Of a product with a weight matrix [rows, ..]: each of its elements meets every element of
-    the result that shares its row."""
+    the result that shares its row, but for those of inputs that the step does not have."""
     result = math.prod(step.writes[0].sizes)
-    return sum(math.prod(operand.sizes) * result / max(operand.sizes[0], 1)
+    most = 4 * step.params[TEXELS] if step.shader.startswith(PRODUCTS) else math.inf
+    return sum(min(math.prod(operand.sizes) / max(operand.sizes[0], 1), most) * result
                for operand in step.reads
                if operand.storage.role == "weight" and len(operand.sizes) > 1)

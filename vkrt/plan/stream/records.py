@@ -1,7 +1,7 @@
 """What streaming weights through a pool is planned to be, as plain data.
 
-Time is counted in sections: runs of steps that are submitted together. It is cyclic, since the
-program runs again and again: behind the last section of a run comes the first of the next.
+Time is counted in submissions: runs of steps that are submitted together. It is cyclic, since the
+program runs again and again: behind the last submission of a run comes the first of the next.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ MAX_LOOKAHEAD = 4
 
 
 @dataclass(frozen=True)
-class Section:
+class Submission:
     """Steps that are submitted together.
 
     Attributes:
-        first, end: its steps are `first` .. `end` - 1. A host call is the last of its section.
+        first, end: its steps are `first` .. `end` - 1. A host call is the last of its submission.
         waits: streamed weights that must have arrived before it starts, in the order they do.
     """
 
@@ -34,7 +34,7 @@ class Reload:
         weight: index in the catalog.
         ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
             before, or before the first run.
-        after: the transfer may start once the device has completed this section of that run;
+        after: the transfer may start once the device has completed this submission of that run;
             -1 (only with `ahead` 0) is the moment the run begins.
     """
 
@@ -45,18 +45,18 @@ class Reload:
 
 @dataclass(frozen=True)
 class Wait:
-    """A section may not start before a weight has arrived."""
+    """A submission may not start before a weight has arrived."""
 
     weight: int
-    section: int
+    submission: int
 
 
 @dataclass(frozen=True)
 class Release:
-    """A weight's place is free once a section is complete."""
+    """A weight's place is free once a submission is complete."""
 
     weight: int
-    section: int
+    submission: int
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Cost:
         """Seconds that the reload of so many bytes takes."""
         return self.reload_seconds + nbytes / self.bytes_per_second
 
-    def section_seconds(self, sections: tuple[Section, ...]) -> tuple[float, ...]:
-        """Seconds that the steps of each section take."""
-        return tuple(sum(self.step_seconds[s.first:s.end]) for s in sections)
+    def submission_seconds(self, submissions: tuple[Submission, ...]) -> tuple[float, ...]:
+        """Seconds that the steps of each submission take."""
+        return tuple(sum(self.step_seconds[s.first:s.end]) for s in submissions)
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class StreamPlan:
     Attributes:
         resident: weights that stay on the device, as indices in the catalog.
         streamed: weights that are reloaded in every run, in the order they are waited for.
-        sections: all steps, in order.
+        submissions: all steps, in order.
         offsets: of each streamed weight in the pool, in bytes, by its index in the catalog.
-        records: everything that happens in a run, in order: what is waited for before a section,
+        records: everything that happens in a run, in order: what is waited for before a submission,
             what is released after it, what may be reloaded then. First the reloads that start as
             the run begins (`after` -1).
         pool_bytes: of the one pool: exactly to the end of its last place.
         alignment: of the pool's memory.
         type_bits: memory types that suit every streamed weight.
         bytes_per_run: bytes of the file that one run reads.
-        lookahead: reloads may start this many wait points (sections that wait for weights)
+        lookahead: reloads may start this many sync points (submissions that wait for weights)
             ahead.
         fixed_bytes, resident_bytes: of what is not streamed.
         minimum_budget: the smallest budget that can be planned for, in bytes.
@@ -107,7 +107,7 @@ class StreamPlan:
 
     resident: tuple[int, ...]
     streamed: tuple[int, ...]
-    sections: tuple[Section, ...]
+    submissions: tuple[Submission, ...]
     offsets: Mapping[int, int] = field(default_factory=dict)
     records: tuple[Reload | Wait | Release, ...] = ()
     pool_bytes: int = 0

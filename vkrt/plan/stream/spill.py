@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from vkrt.errors import InputError
@@ -117,7 +118,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
         notes = () if before <= arena_limit else (
             "nothing to gain by spilling: no idle activation lies in the moments of most bytes",)
         return work, SpillReport(before, before, notes=notes)
-    if lookahead and chosen.bring_forward(lookahead, max(arena_limit, best)):
+    if lookahead and chosen.hoist(lookahead, max(arena_limit, best)):
         earlier = chosen.rewritten()
         arena = _arena(earlier, requirements, granularity, unified)
         if arena <= max(arena_limit, best):
@@ -197,10 +198,16 @@ class _Spills:
             for time in gap.idle:
                 lowest[time] -= gap.size
         target = max(target, *lowest)
-        rest = list(self._gaps)
+        # Idle times by what they cost. As bytes become fewer, so do those that the others save: the
+        # first whose cost is still what it was is the cheapest of all.
+        costs = [(self._cost(gap, target), number) for number, gap in enumerate(self._gaps)]
+        heapify(costs)
         while any(load > target for load in self._load):
-            gap = max(rest, key=lambda g: self._gain(g, target))
-            rest.remove(gap)
+            cost, number = heappop(costs)
+            gap = self._gaps[number]
+            if (now := self._cost(gap, target)) != cost:
+                heappush(costs, (now, number))
+                continue
             self.taken.append(gap)
             self._change(gap.idle, -gap.size)
         # What later ones made needless.
@@ -210,17 +217,22 @@ class _Spills:
                 self._change(gap.idle, gap.size)
         self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
 
-    def _gain(self, gap: _Gap, target: int) -> tuple[float, int]:
-        """How much of the bytes over the target an idle time saves, for each byte it moves."""
-        saved = sum(min(self._load[time] - target, gap.size) for time in gap.idle
-                    if self._load[time] > target)
-        return saved / (gap.size + PAIR_COST), saved
+    def _cost(self, gap: _Gap, target: int) -> tuple[float, int]:
+        """How few of the bytes over the target an idle time saves, for each byte it moves and in
+        all: less than 0."""
+        load, size = self._load, gap.size
+        saved = 0
+        for time in gap.idle:
+            over = load[time] - target
+            if over > 0:
+                saved += over if over < size else size
+        return -saved / (size + PAIR_COST), -saved
 
     def _change(self, times: range, nbytes: int) -> None:
         for time in times:
             self._load[time] += nbytes
 
-    def bring_forward(self, lookahead: int, target: int) -> bool:
+    def hoist(self, lookahead: int, target: int) -> bool:
         """Copies back earlier where the arena has room; whether anything has moved."""
         for gap in sorted(self.taken, key=lambda gap: gap.use):
             while (gap.use - gap.back < lookahead and gap.back - 1 > gap.last + 1
@@ -230,7 +242,7 @@ class _Spills:
         return any(gap.back < gap.use for gap in self.taken)
 
     def bring_back(self) -> None:
-        """Undoes `bring_forward`."""
+        """Undoes `hoist`."""
         for gap in self.taken:
             self._change(range(gap.back, gap.use), -gap.size)
             gap.back = gap.use

@@ -59,11 +59,11 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
             images; None for every one. Those that a host call reads, that nothing reads or that
             have no bytes never are, nor those that fit in none of the memory types of most bytes.
         host_calls: the steps that run on the host.
-        lookahead: how many wait points (sections that wait for weights) ahead a reload may start;
-            0 overlaps nothing. What is reloaded first in a run may have to start later, when the
-            run before it ends. None: places for 1 (with a cost model: for the smallest number from
-            1 to 4 of which one more would not make a run 2 % shorter), taken up to 4 wait points
-            ahead where they happen to be free.
+        lookahead: how many sync points (submissions that wait for weights) ahead a reload may
+            start; 0 overlaps nothing. What is reloaded first in a run may have to start later,
+            when the run before it ends. None: places for 1 (with a cost model: for the smallest
+            number from 1 to 4 of which one more would not make a run 2 % shorter), taken up to 4
+            sync points ahead where they happen to be free.
         cost: what steps and transfers take. Without one, all steps are taken to be alike.
         resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
             rounded up to its alignment.
@@ -164,7 +164,7 @@ class _Planner:
         return self._run_seconds(plan, self.cost)
 
     def plan(self, lookahead: int, reach: int) -> StreamPlan:
-        """The plan with places for `lookahead` wait points, taken up to `reach` wait points ahead.
+        """The plan with places for `lookahead` sync points, taken up to `reach` sync points ahead.
 
         Raises:
             InputError: the budget does not allow it.
@@ -248,7 +248,7 @@ class _Planner:
         return self._families[lookahead]
 
     def _run_seconds(self, plan: StreamPlan, cost: Cost) -> float:
-        return simulate_run(plan, cost.section_seconds(plan.sections),
+        return simulate_run(plan, cost.submission_seconds(plan.submissions),
                             {w: cost.weight_seconds(self.catalog[w].nbytes)
                              for w in plan.streamed}).total
 
@@ -256,14 +256,14 @@ class _Planner:
         """The plan that streams these candidates."""
         chosen = [self.candidates[position] for position in streamed]
         arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, reach)
-        weights = tuple(tenancy.weight for tenancy in arrangement.tenancies)
+        weights = tuple(interval.weight for interval in arrangement.intervals)
         resident = tuple(sorted(set(range(len(self.catalog))).difference(weights)))
         bits = 0xFFFFFFFF
         for weight in weights:
             bits &= self.needs[weight][2]
         return StreamPlan(
-            resident=resident, streamed=weights, sections=arrangement.sections,
-            offsets={t.weight: t.offset for t in arrangement.tenancies},
+            resident=resident, streamed=weights, submissions=arrangement.submissions,
+            offsets={t.weight: t.offset for t in arrangement.intervals},
             records=tuple(records_of(arrangement)), pool_bytes=arrangement.pool_bytes,
             alignment=arrangement.alignment, type_bits=bits,
             bytes_per_run=sum(c.file_bytes for c in chosen), lookahead=arrangement.lookahead,
@@ -272,13 +272,13 @@ class _Planner:
 
     def _notes(self, arrangement: Arrangement, lookahead: int) -> tuple[str, ...]:
         notes = list(self.notes)
-        if not arrangement.tenancies:
+        if not arrangement.intervals:
             return (*notes, "every weight stays on the device")
         if arrangement.lookahead < lookahead:
             notes.append(f"look-ahead {lookahead} cut to {arrangement.lookahead}: only "
-                         f"{arrangement.lookahead + 1} sections wait for weights")
+                         f"{arrangement.lookahead + 1} submissions wait for weights")
         if arrangement.late:
-            notes.append(f"{arrangement.late} of {len(arrangement.tenancies)} reloads start later "
-                         f"than {arrangement.lookahead} wait points ahead, when their places are "
+            notes.append(f"{arrangement.late} of {len(arrangement.intervals)} reloads start later "
+                         f"than {arrangement.lookahead} sync points ahead, when their places are "
                          "free")
         return tuple(notes)

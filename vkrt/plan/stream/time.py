@@ -1,9 +1,9 @@
 """How long a run takes while weights are streamed: a simulation of two lanes.
 
-One lane computes the sections in order, one carries out the reloads in order:
+One lane computes the submissions in order, one carries out the reloads in order:
 
-    a reload starts when the one before it is done and the section it comes `after` is complete,
-    a section starts when the one before it is complete and what it waits for has arrived.
+    a reload starts when the one before it is done and the submission it comes `after` is complete,
+    a submission starts when the one before it is complete and what it waits for has arrived.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ class Estimate:
     """A run in the middle of many, in seconds.
 
     Attributes:
-        total: from the end of the run before to its own end: what all sections compute, and the
+        total: from the end of the run before to its own end: what all submissions compute, and the
             time in which nothing is computed because a weight has not arrived.
-        waits: that time in front of each section.
+        waits: that time in front of each submission.
     """
 
     total: float
     waits: tuple[float, ...]
 
 
-def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
+def simulate_run(plan: StreamPlan, submission_seconds: Sequence[float],
                  weight_seconds: Mapping[int, float]) -> Estimate:
     """What a run takes in steady state.
 
     Args:
-        plan: the sections and the reloads.
-        section_seconds: of computing each section.
+        plan: the submissions and the reloads.
+        submission_seconds: of computing each submission.
         weight_seconds: of each streamed weight's reload, by its index in the catalog.
     """
     reloads = plan.reloads
@@ -56,16 +56,16 @@ def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
         here = len(reloads) - early
         now, arrived = arrived, {}
         number = 0
-        for index, section in enumerate(plan.sections):
-            while number < here and any(weight not in now for weight in section.waits):
+        for index, submission in enumerate(plan.submissions):
+            while number < here and any(weight not in now for weight in submission.waits):
                 reload = todo[number]
                 ready = begin if reload.after < 0 else complete[reload.after]
                 transferred = max(transferred, ready) + weight_seconds[reload.weight]
                 now[reload.weight] = transferred
                 number += 1
-            start = max([computed, *(now[weight] for weight in section.waits)])
+            start = max([computed, *(now[weight] for weight in submission.waits)])
             waits.append(start - computed)
-            computed = start + section_seconds[index]
+            computed = start + submission_seconds[index]
             complete.append(computed)
         for reload in todo[here:]:
             transferred = max(transferred, complete[reload.after]) + weight_seconds[reload.weight]

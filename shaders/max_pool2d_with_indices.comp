@@ -1,6 +1,0 @@
-#version 450
-//! storages: texel buffer texture3d
-//! dtypes: f32 f16 i8 u8 i32
-#extension GL_GOOGLE_include_directive : require
-#define WITH_INDICES
-#include "max_pool2d.glsl"

@@ -1,0 +1,122 @@
+"""Small networks of several layers, made, lowered and run, for tests of nodes in parts."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+from harness import normal
+from small_graphs import Constants, graph_of, value
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.ops.concat import JOIN_STRIPS
+from vkrt.ops.registry import infer
+from vkrt.plan.options import LoadOptions
+from vkrt.plan.scratch import alive
+from vkrt.vk.memory import Allocator
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+class Network:
+    """A graph in the making: each call adds a node that reads the last results."""
+
+    def __init__(self, *sizes: int, seed: int = 0):
+        self.x = self.last = value(*sizes)
+        self.constants, self.nodes, self.seed = Constants(), [], seed
+        # Results beside the last node's
+        self.more: list[Tensor] = []
+
+    def node(self, op: str, *args, count: int = 1) -> Tensor:
+        """Adds a node; its first result."""
+        sizes = infer(op, args)
+        # The places of the largest elements are whole numbers.
+        dtypes = ("float32", "int32" if "indices" in op else "float32", "float32")
+        outs = tuple(Tensor(size, dtype, name=f"result {len(self.nodes)}")
+                     for size, dtype in zip(sizes[:count], dtypes))
+        self.nodes.append(Node(op, args, outs, f"node {len(self.nodes)}"))
+        self.last = outs[0]
+        return outs[0]
+
+    def weight(self, *sizes: int) -> Tensor:
+        self.seed += 1
+        return self.constants.add(normal(*sizes, seed=self.seed) / np.float32(np.sqrt(
+            max(np.prod(sizes[1:]), 1))))
+
+    def convolution(self, channels: int, kernel: int = 3, stride: int = 1, dilation: int = 1,
+                    depthwise: bool = False) -> Tensor:
+        inputs = self.last.sizes[1]
+        padding, group = dilation * (kernel // 2), inputs if depthwise else 1
+        channels = inputs if depthwise else channels
+        return self.node("aten.convolution.default", self.last,
+                         self.weight(channels, inputs // group, kernel, kernel),
+                         self.weight(channels), [stride] * 2, [padding] * 2, [dilation] * 2, False,
+                         [0, 0], group)
+
+    def linear(self, columns: int) -> Tensor:
+        return self.node("aten.linear.default", self.last,
+                         self.weight(columns, self.last.sizes[-1]), self.weight(columns))
+
+    def graph(self) -> Graph:
+        return graph_of(self.x, self.nodes, *self.more)
+
+
+def expanded(side: int = 33) -> Network:
+    """Blocks of three convolutions whose middle has six times the channels."""
+    net = Network(1, 3, side, side)
+    net.convolution(8, stride=2)
+    for _ in range(2):
+        first = net.last
+        net.convolution(48, kernel=1)
+        net.node("aten.relu.default", net.last)
+        net.convolution(0, depthwise=True)
+        net.convolution(8, kernel=1)
+        net.node("aten.add.Tensor", net.last, first, 1)
+    return net
+
+
+def attention(rows: int = 40) -> Network:
+    """Of 3 heads, between linear layers of which the second has a large hidden layer."""
+    net = Network(1, rows, 24)
+    heads = [net.node("aten.permute_copy.default", net.node(
+        "aten.view_copy.default", net.node("aten.linear.default", net.x, net.weight(24, 24), None),
+        [rows, 3, 8]), [1, 0, 2]) for _ in range(3)]
+    turned = net.node("aten.permute_copy.default", heads[1], [0, 2, 1])
+    scores = net.node("aten.bmm.default", heads[0], turned)
+    weights = net.node("aten._softmax.default", scores, -1, False)
+    mixed = net.node("aten.bmm.default", weights, heads[2])
+    net.node("aten.view_copy.default",
+             net.node("aten.permute_copy.default", mixed, [1, 0, 2]), [1, rows, 24])
+    net.linear(200)
+    net.node("aten.gelu.default", net.last, "none")
+    net.linear(24)
+    net.node("aten.native_layer_norm.default", net.last, [24], net.weight(24), net.weight(24),
+             1e-5, count=3)
+    return net
+
+
+def joins(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op == JOIN_STRIPS]
+
+
+def most(graph: Graph, prefer: str) -> int:
+    return max(alive(lower(graph, Target(prefer=prefer))))
+
+
+def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = None, **options
+        ) -> tuple[list[np.ndarray], int]:
+    """Results, and bytes of activations, planned and measured.
+
+    Args:
+        graph: in the place of the network's, with its constants.
+    """
+    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
+    with closing(Allocator(device)) as allocator, closing(Method(
+            graph or net.graph(), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
+            allocator=allocator)) as method:
+        results = method.execute([normal(*net.x.sizes, seed=3)])
+        assert allocator.peak_block_bytes == method.plan.peak_bytes
+        return results, max(alive(method.work))

@@ -1,0 +1,202 @@
+"""Ranges: what calls of a method with dynamic shapes may change.
+
+The file says which inputs are dynamic, not in which dimensions, and has upper bounds only. The rest
+is found by trying sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from vkrt.dynamic.resolve import Sizes, resolve, settle
+from vkrt.dynamic.runtime_scalars import find_runtime_scalars
+from vkrt.errors import InputError
+from vkrt.graph.graph import Graph
+from vkrt.work.limits import Read
+from vkrt.work.tensor import Tensor
+
+# A dimension is tried at its bound less these numbers: sizes may have to be multiples.
+STEPS = (1, 2, 4, 8, 16, 32, 64)
+# What networks halve five times is a multiple of this.
+COARSE = 32
+# Sizes tried in search of the dynamic dimensions of a method
+MAX_TRIES = 200
+# Values tried for what decides sizes, where 0 does not do, and then the sizes of the inputs
+VALUES = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
+
+# A dimension of an input: numbers of the two
+Place = tuple[int, int]
+
+
+def find_dynamic(graph: Graph) -> None:
+    """Works out the sizes of a graph that comes from a file, and what calls may change in them.
+
+    The graph gets the sizes it has at the largest inputs; where these do not go together, at some
+    smaller ones. Where it has none at all, it stays as it is: what contradicts itself in it is
+    named when it is lowered.
+
+    A dimension is one that may change if the graph resolves with less in it: in it alone, in those
+    of all inputs at the same place, in all of the same size, or in one other too. After many tries
+    in vain the rest is taken to be dynamic, and so is an input in which nothing is found: a call
+    will tell.
+    """
+    find_runtime_scalars(graph)
+    _settle(graph)
+    search = _Search(graph)
+    search.run()
+    for values, found in ((graph.inputs, search.inputs), (graph.outputs, search.outputs)):
+        for number, tensor in enumerate(values):
+            if isinstance(tensor, Tensor):
+                tensor.dynamic_dims = tuple(d for n, d in sorted(found) if n == number)
+    graph.axes = search.axes
+
+
+def _settle(graph: Graph) -> None:
+    if graph.is_dynamic:
+        for sizes, values in _starts(graph):
+            with suppress(InputError):
+                settle(graph, sizes, values)
+                return
+
+
+def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[Read, int]]]:
+    """Inputs at which a graph may have sizes: the largest; with other values; then smaller ones."""
+    search = _Search(graph)
+    largest = search.sizes()
+    # A number that comes from elsewhere may well be one of the sizes.
+    values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
+    for value in values if graph.reads else (0,):
+        yield largest, dict.fromkeys(graph.reads, value)
+    tried = (search.less(group, step)
+             for groups in (search.all_groups(), search.coarse_groups()) for group, step in groups)
+    for sizes in itertools.islice((sizes for sizes in tried if sizes is not None), MAX_TRIES):
+        yield sizes, dict.fromkeys(graph.reads, 0)
+
+
+class _Search:
+    """Tries smaller sizes.
+
+    Attributes:
+        places: the dimensions of inputs that may be dynamic.
+        inputs, outputs: the dimensions found to change.
+        axes: those of inputs in groups that change together.
+        tries: how many are left.
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.places: list[Place] = [(number, dim) for number, tensor in enumerate(graph.inputs)
+                                    if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
+        self.inputs: set[Place] = set()
+        self.outputs: set[Place] = set()
+        self.axes: list[tuple[Place, ...]] = []
+        self.tries = MAX_TRIES
+
+    def run(self) -> None:
+        for place in self.places:
+            if place in self.inputs:
+                continue
+            group = next((group for group, step in self.groups(place)
+                          if self._fits(group, step)), None)
+            if group is not None:
+                self.axes.append(tuple(group))
+                # A size that is rounded down may be the same a little below the bound.
+                for size in (1, 2, 3):
+                    self._fits(group, self._size(group[0]) - size)
+            elif self.tries <= 0 or self._size(place) != self._bound(place):
+                self.inputs.add(place)
+        # The file says that something of these changes.
+        found = {number for number, _ in self.inputs}
+        self.inputs.update(place for place in self.places if place[0] not in found)
+        for number, value in enumerate(self.graph.outputs):
+            if isinstance(value, Tensor) and value.bounds is not None:
+                self.outputs.update((number, d) for d, (size, most) in enumerate(
+                    zip(value.sizes, value.bounds, strict=True)) if size != most)
+
+    def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
+        """Dimensions that may change together with one, and how much less to try in that."""
+        size = self._size(place)
+        half = size - size // 2
+        alike = [other for other in self.places if other[1] == place[1]]
+        alike.sort(key=lambda other: other != place)
+        same = [place, *(other for other in self.places if other != place
+                         and other not in self.inputs and self._size(other) == size)]
+        groups = ([place], alike, same)
+        for number, group in enumerate(groups):
+            if group not in groups[:number]:
+                yield from ((group, step) for step in (*STEPS, half))
+        for start in ([place], same)[:1 + (len(same) > 1)]:
+            for other in self.places:
+                if other not in start:
+                    yield from (([*start, other], step) for step in (1, half))
+
+    def all_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
+        """The groups of every place."""
+        for place in self.places:
+            yield from self.groups(place)
+
+    def coarse_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
+        """Every place, and all of them, with coarse steps down to the smallest size."""
+        for group in (*([place] for place in self.places), self.places):
+            size = self._size(group[0]) if group else 0
+            yield from ((group, step) for step in range(size % COARSE or COARSE, size, COARSE))
+
+    def sizes(self) -> list[Sizes | None]:
+        """Those of the graph's inputs."""
+        return [t.sizes if isinstance(t, Tensor) else None for t in self.graph.inputs]
+
+    def less(self, group: Sequence[Place], step: int) -> list[Sizes | None] | None:
+        """Sizes of inputs with `step` less in the first dimension, and as large a part less in the
+        others; None where there are none."""
+        size = self._size(group[0])
+        return sized(self.graph, {tuple(group): size - step}) if step < size else None
+
+    def _size(self, place: Place) -> int:
+        return self.graph.inputs[place[0]].sizes[place[1]]
+
+    def _bound(self, place: Place) -> int:
+        tensor = self.graph.inputs[place[0]]
+        return (tensor.bounds or tensor.sizes)[place[1]]
+
+    def _fits(self, group: Sequence[Place], step: int) -> bool:
+        """Whether the graph resolves with less in a group; notes what changes then."""
+        if not 0 < step < self._size(group[0]) or self.tries <= 0:
+            return False
+        sizes = self.less(group, step)
+        if sizes is None:
+            return False
+        self.tries -= 1
+        try:
+            found = resolve(self.graph, sizes)
+        except InputError:
+            return False
+        self.inputs.update(group)
+        self.outputs.update(
+            (number, dim) for number, value in enumerate(self.graph.outputs)
+            if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
+            if found.outputs[number].sizes[dim] != size)
+        return True
+
+
+def sized(graph: Graph, changes: Mapping[tuple[Place, ...], int]) -> list[Sizes | None] | None:
+    """Sizes of a graph's inputs with other sizes in some groups of dimensions.
+
+    Args:
+        changes: the size of the first dimension of each group; the others are in proportion.
+
+    Returns:
+        None where a proportion is no integer.
+    """
+    sizes: list[Sizes | None] = [t.sizes if isinstance(t, Tensor) else None for t in graph.inputs]
+    for group, first in changes.items():
+        whole = graph.inputs[group[0][0]].sizes[group[0][1]]
+        for number, dim in group:
+            old = sizes[number]
+            assert old is not None  # a place is of a tensor
+            size, rest = divmod(graph.inputs[number].sizes[dim] * first, whole)
+            if rest:
+                return None
+            sizes[number] = (*old[:dim], size, *old[dim + 1:])
+    return sizes

@@ -1,0 +1,82 @@
+"""Values that a program overwrites as a whole with what a delegate makes.
+
+`x.copy_(y)` is in the exporter's graph a copy of `y` with `x` as an argument that nothing reads,
+and a later instruction that writes the copy over `x`. Where the copy is in a delegate it goes, and
+`x` is an input no more, but the call still passes it. That instruction is in the file: what it
+writes over may be the input that is left out.
+
+May be, because a state that is read first and then overwritten has such an instruction too. The
+order tells them apart: the values of a call stand in the order in which the delegate's nodes used
+them first, when all nodes were there. The copy was the first to use `x`, so it stood in front of
+the first use of the next value of the call, and behind what makes `y`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vkrt import pte
+
+# Instructions whose second argument goes into the place of the first, or of a part of it
+WRITES = ("aten::copy_", "aten::slice_scatter.out")
+
+
+class Overwrites:
+    """What the instructions of a method write over with the outputs of one call of a delegate.
+
+    Args:
+        blob: of the delegate.
+        plan: of the method.
+        outputs: ids of the values that the call takes from the delegate.
+        inner: for each of them the delegate's value.
+    """
+
+    def __init__(self, blob: pte.VkGraph, plan: pte.ExecutionPlan, outputs: Sequence[int],
+                 inner: Sequence[int]):
+        self._inputs = blob.input_ids
+        # The number of the operator that makes a value, and of the first that has it as an argument
+        self._makers: dict[int, int] = {}
+        self._readers: dict[int, int] = {}
+        for number, call in enumerate(blob.chain):
+            *args, out = call.args or (-1,)
+            for value_id in _with_items(blob, args):
+                self._readers.setdefault(value_id, number)
+            for value_id in _with_items(blob, [out]):
+                self._makers[value_id] = number
+        made = dict(zip(outputs, inner))
+        # The delegate's value that overwrites a value of the program, by the id of that
+        self._written: dict[int, list[int]] = {}
+        for instruction in plan.instructions:
+            if not (isinstance(instruction, pte.KernelCall) and len(instruction.args) > 1
+                    and plan.operators[instruction.op] in WRITES):
+                continue
+            target, source = instruction.args[:2]
+            if source in made and _sizes(plan, target) == _sizes(plan, source):
+                self._written.setdefault(target, []).append(made[source])
+
+    def may_lack(self, outer_id: int, read: int) -> bool:
+        """Whether a value that the call passes may be one that the delegate does not have.
+
+        Args:
+            outer_id: of the value.
+            read: how many of the delegate's inputs stand before it in the call.
+        """
+        end = len(self._makers) + len(self._readers)
+        following = self._inputs[read] if read < len(self._inputs) else -1
+        return any(self._makers.get(value_id, -1) < self._readers.get(following, end)
+                   for value_id in self._written.get(outer_id, ()))
+
+
+def _with_items(blob: pte.VkGraph, value_ids: Sequence[int]) -> list[int]:
+    """The values, and those that are in lists among them."""
+    found = list(value_ids)
+    for value_id in value_ids:
+        value = blob.values[value_id] if 0 <= value_id < len(blob.values) else None
+        if isinstance(value, pte.ValueList):
+            found += value.ids
+    return found
+
+
+def _sizes(plan: pte.ExecutionPlan, value_id: int) -> tuple[int, ...] | None:
+    value = plan.values[value_id]
+    return value.sizes if isinstance(value, pte.TensorMeta) else None

@@ -1,0 +1,310 @@
+"""Operators that make tensors from less: concatenation, constants, equal steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+from vkrt.graph.graph import Node
+from vkrt.ops.arguments import dimension, limited, slice_end
+from vkrt.ops.broadcast import (
+    convert,
+    convert_into,
+    expansion,
+    is_float,
+    lifted_order,
+    result_order,
+)
+from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
+from vkrt.ops.parts import select_sizes, slice_sizes
+from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
+from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.views import viewed
+from vkrt.pte.coerce import as_float
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+# Inputs of join.comp, and those of its variant for storage buffers.
+JOINED, JOINED_BUFFERS = 4, 3
+
+# What makes a tensor of its strips (`vkrt.passes.strips`)
+JOIN_STRIPS = "vkrt.join_strips.default"
+
+# A beginning beyond every element: an input that is not there.
+NOWHERE = 1 << 30
+
+
+def cat_sizes(tensors, dim):
+    if not tensors:
+        fail("tensors", "expected at least one")
+    # To torch a 1-d tensor without elements fits tensors of any rank.
+    shapes = [sizes for sizes in tensors if sizes != (0,)]
+    if not shapes:
+        return ((0,),)
+    first = shapes[0]
+    if not first:
+        fail("tensors", "0-d tensors cannot be joined")
+    dim = wrap(dim, len(first))
+    for sizes in shapes:
+        if len(sizes) != len(first) or any(
+                a != b for d, (a, b) in enumerate(zip(sizes, first, strict=True)) if d != dim):
+            fail("tensors", f"sizes differ in other dimensions than {dim}: {list(first)} and "
+                 f"{list(sizes)}")
+    return ((*first[:dim], sum(sizes[dim] for sizes in shapes), *first[dim + 1:]),)
+
+
+def _cat_windows(node: Node, dim: int) -> Windows | None:
+    tensors, along = node.args
+    if dim == along % node.outs[0].rank:
+        return None
+    return {tensor: Window(dim) for tensor in tensors if tensor.numel}
+
+
+@op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.out", rows=RowRule(_cat_windows))
+def _cat(cx, node, tensors, dim):
+    concatenate(cx, node.outs[0], tensors, dim)
+
+
+def stack_sizes(tensors, dim):
+    if not tensors:
+        fail("tensors", "expected at least one")
+    for sizes in tensors:
+        need_sizes(sizes, tensors[0], "tensors")
+    dim = wrap(dim or 0, len(tensors[0]) + 1)
+    return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
+
+
+@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.out")
+def _stack(cx, node, tensors, dim):
+    out = node.outs[0]
+    dim = dimension(dim or 0, out.rank)
+    sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
+    concatenate(cx, out, [viewed(cx, tensor, sizes) for tensor in tensors], dim)
+
+
+def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+    """Makes a tensor others, one behind the other along a dimension."""
+    tensors = [t for t in tensors if t.numel > 0]
+    dim = dimension(dim, out.rank)
+    order = result_order(cx, tensors, out.sizes)
+    starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
+    packed = order[-1] == dim
+    if packed and any(start % 4 for start in starts[:-1]):
+        _join(cx, tensors, out, order, starts)
+        return
+    result = cx.write(out, order)
+    for tensor, start in zip(tensors, starts):
+        source = cx.operand(tensor)
+        if source.dtype != out.dtype:
+            source = convert(cx, cx.read(tensor), out.dtype)
+        put(cx, result, source, dim, start)
+
+
+def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
+    """Copies a tensor to the indices from `start` on of a dimension of another one, which begin at
+    a whole texel."""
+    order = result.order
+    packed = order[-1] == dim
+    inside = order[order.index(dim) + 1:]
+    # Texels of one index of the dimension (of 4 of the packed one).
+    inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
+    unit = 4 if packed else 1
+    total = -(-result.sizes[dim] // unit)
+    strides = source.strides()
+    walk = Walk(tuple(source.sizes[d] for d in order), tuple(strides[d] for d in order))
+    size = -(-source.sizes[dim] // unit)
+    emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
+         offset=start // unit * inner)
+
+
+@op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
+def _join_strips(cx, node, _tensors, _dim):
+    """Strips of a tensor, which have been put where they belong as they were made."""
+    cx.place(node.outs[0], cx.joins.operand(node.outs[0]))
+
+
+def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
+          starts: list[int]) -> None:
+    """Concatenation along the packed dimension where texels are shared, few inputs at a time."""
+    operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
+    _join_into(cx, cx.write(out, order), operands, starts[:-1])
+
+
+def _join_into(cx, result: Operand, operands: list[Operand], starts: list[int]) -> None:
+    """Joins operands that begin at these elements of the packed dimension."""
+    operands, starts = list(operands), list(starts)
+    columns, rows, texels = result.grid
+    done = 0
+    while done < texels:
+        first = max(i for i, start in enumerate(starts) if start <= 4 * done)
+        storage = cx.variant(operands[first:first + JOINED])
+        most = JOINED_BUFFERS if storage == "buffer" else JOINED
+        last = min(first + most, len(operands))
+        # Whole texels of what these inputs hold.
+        end = texels if last == len(operands) else starts[last] // 4
+        if end == done:
+            # A texel that has elements of more inputs than are bound at once: two become one.
+            operands[first:first + 2] = [_joined_pair(cx, operands[first:first + 2],
+                                                      result.order[-1])]
+            del starts[first + 1]
+            continue
+        some = operands[first:last]
+        unused = JOINED - len(some)
+        cx.dispatch("join", [*result.grid, result.packed, done, end - done, *starts[first:last],
+                             *[NOWHERE] * unused, *(o.grid[2] for o in some), *[1] * unused,
+                             len(some)],
+                    [result], [*some, *some[:1] * (most - len(some))],
+                    columns * rows * (end - done), loops=4, storage=storage)
+        done = end
+
+
+def _joined_pair(cx, pair: list[Operand], dim: int) -> Operand:
+    widths = [operand.sizes[dim] for operand in pair]
+    sizes = [sum(widths) if d == dim else size for d, size in enumerate(pair[0].sizes)]
+    result = cx.temporary(sizes, pair[0].dtype, pair[0].order)
+    _join_into(cx, result, pair, [0, widths[0]])
+    return result
+
+
+def slice_scatter_sizes(x, source, dim, start, end, step):
+    need_sizes(source, slice_sizes(x, dim, start, end, step)[0], "src")
+    return (x,)
+
+
+@op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
+    sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
+    dim = dimension(dim, tensor.rank)
+    start = slice_end(start, tensor.sizes[dim], 0)
+    _replace_part(cx, node.outs[0], tensor, part, dim, start, 1 if step is None else step)
+
+
+def select_scatter_sizes(x, source, dim, index):
+    need_sizes(source, select_sizes(x, dim, index)[0], "src")
+    return (x,)
+
+
+@op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
+    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _select_scatter(cx, node, tensor, part, dim, index):
+    dim = dimension(dim, tensor.rank)
+    sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
+    _replace_part(cx, node.outs[0], tensor, viewed(cx, part, sizes), dim,
+                  index % tensor.sizes[dim], 1)
+
+
+def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start: int,
+                  step: int) -> None:
+    """Makes `out` a tensor with indices start, start + step, .. of a dimension replaced."""
+    size = tensor.sizes[dim]
+    source = cx.read(tensor)
+    order = source.order
+    if not part.numel:
+        cx.alias(out, source, order)
+        return
+    patch = convert(cx, cx.read(part, order), out.dtype)
+    result = cx.write(out, order, over=(source,), beside=(patch,))
+    packed = order[-1] == dim
+    inner = 1 if packed else math.prod(
+        out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
+    cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
+                                  step, part.sizes[dim], *patch.grid],
+                [result], [source, patch], result.texels, loops=4)
+
+
+def copy_sizes(x, source):
+    need_broadcast(source, x, "src")
+    return (x,)
+
+
+@op("aten.copy.default", "self:T src:T non_blocking:-", sizes=copy_sizes, dtypes=FIRST,
+    kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out", broadcasts="src")
+def _copy(cx, node, _x, source):
+    """The second tensor, repeated to the sizes of the first."""
+    source, out = cx.read(source), node.outs[0]
+    order = lifted_order(source.order, out.rank)
+    missing = out.rank - len(source.sizes)
+    lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
+    if lifted.dtype != out.dtype:
+        lifted = convert(cx, lifted, out.dtype)
+    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
+
+
+# Tensors of numbers
+
+
+def number_of(value: int | float, dtype: str) -> int | float:
+    """A number as a parameter of a kernel for this dtype."""
+    number = as_float(value)
+    if is_float(dtype):
+        return number
+    return int(number != 0) if dtype == "bool" else limited(number)
+
+
+def fill(cx, out: Tensor, value: int | float) -> None:
+    """Makes every element of a tensor this number."""
+    result: Operand = cx.write(out, row_major(out.rank))
+    cx.dispatch("fill", [*result.grid, result.packed, number_of(value, out.dtype)], [result], [],
+                result.texels)
+
+
+def filled_sizes(size, *_value):
+    return (tuple(at_least(number, 0, "size") for number in size),)
+
+
+@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY,
+    kernels="aten::{}.out")
+@op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
+    kernels="aten::{}.out aten::fill.Scalar_out")
+def _full(cx, node, _like, value):
+    fill(cx, node.outs[0], value)
+
+
+@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY,
+    kernels="aten::{}.out")
+def _scalar_tensor(cx, node, value):
+    fill(cx, node.outs[0], value)
+
+
+# In an empty tensor nobody may rely on what is in it.
+@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
+    adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out",
+                           "aten::empty_permuted.out", "aten::empty_strided.out"),
+                          lambda args: args[:1]))
+@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out")
+@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,
+    kernels="aten::{}.out")
+def _zeros_or_ones(cx, node, _like):
+    fill(cx, node.outs[0], int(node.op.startswith("aten.ones")))
+
+
+def arange_sizes(start, end, step):
+    for name, value in (("start", start), ("end", end), ("step", step)):
+        if not math.isfinite(value):
+            fail(name, f"expected a finite number, got {value}")
+    if not step:
+        fail("step", "expected a number other than 0")
+    count = (end - start) / step
+    if count < 0 or math.isinf(count):
+        fail("step", f"does not lead from {start} to {end}: {step}")
+    return ((math.ceil(count),),)
+
+
+@op("aten.arange.start_step", "start:n end:n step:n *:*", sizes=arange_sizes, dtypes=ANY,
+    kernels="aten::arange.start_out",
+    adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
+def _arange(cx, node, start, _end, step):
+    """Integers where the result has them, as torch, from whole numbers."""
+    out = node.outs[0]
+    start, step = as_float(start), as_float(step)
+    dtype = out.dtype if is_float(out.dtype) else "int32"
+    numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
+    direct = out.dtype == dtype
+    result = cx.write(out) if direct else cx.temporary(out.sizes, dtype)
+    cx.dispatch("arange", [*result.grid, result.packed, *numbers], [result], [], result.texels)
+    if not direct:
+        convert_into(cx, cx.write(out), result)

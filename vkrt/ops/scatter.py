@@ -1,0 +1,192 @@
+"""Operators that put elements to places which other tensors name.
+
+Where the same place stands twice the order is that of the list: what comes later replaces, or adds
+to, what came before. torch refuses an index outside of its dimension, and so does vkrt where it is
+an input of the program (`vkrt.ops.ids`); one that a program computes is left out. Every element
+looks through the whole list, so long lists are left to the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from vkrt.errors import UnsupportedError
+from vkrt.ops.arguments import dimension
+from vkrt.ops.broadcast import convert, convert_into, expanded, is_float
+from vkrt.ops.concat import number_of
+from vkrt.ops.dtypes import FIRST
+from vkrt.ops.elementwise import compute_dtype
+from vkrt.ops.indexing import (
+    indexed_sizes,
+    indexing_of,
+    indices_along,
+    indices_by_dimension,
+)
+from vkrt.ops.padding import pad
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import fail, need_broadcast, wrap
+from vkrt.ops.views import reshape
+from vkrt.shader import kind
+from vkrt.work.tensor import Tensor, row_major
+
+# Places in a list
+LONGEST = 4096
+
+# Where no element of a dimension is
+NOWHERE = -1
+
+
+def index_put_sizes(x, indices, values, _accumulate):
+    need_broadcast(values, indexed_sizes(x, indices), "values")
+    return (x,)
+
+
+def _is_short_put(args: Sequence[Any]) -> bool:
+    indices = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
+    sizes = [reversed(index.sizes) for index in indices if isinstance(index, Tensor)]
+    return math.prod(max(lengths) for lengths in zip_longest(*sizes, fillvalue=1)) <= LONGEST
+
+
+@op("aten.index_put.default", "self:T indices:[T.int32?] values:T accumulate:b?",
+    sizes=index_put_sizes, dtypes=FIRST, kernels="aten::{}.out aten::index_put_",
+    convert="first", suits=_is_short_put, indices=indices_by_dimension)
+def _index_put(cx, node, x, indices, values, accumulate):
+    """Rows where dimensions are left behind the indices, else elements, see `vkrt.ops.indexing`."""
+    out = node.outs[0]
+    dtype = compute_dtype(out.dtype) if accumulate else out.dtype
+    chosen = {d: index for d, index in enumerate(indices) if index is not None}
+    if not chosen:
+        raise UnsupportedError(f"{cx.where()}: argument 'indices': none is a tensor")
+    sizes = indexed_sizes(x.sizes, [None if index is None else index.sizes for index in indices])
+    target = indexing_of(cx, x, sizes, chosen)
+    source, places = convert(cx, target.source, dtype), target.places
+    order = target.order if target.has_rows else row_major(len(sizes))
+    put = convert(cx, cx.read_lifted(values, order), dtype)
+    if put.sizes != sizes:
+        put = expanded(cx, put, sizes, order)
+    direct = dtype == out.dtype
+    result = (cx.write(out, source.order) if direct
+              else cx.temporary(out.sizes, dtype, source.order))
+    count = math.prod(places.sizes)
+    slab = max(source.texels // max(target.count, 1), 1)
+    cx.dispatch("index_put", [*result.grid, slab, bool(accumulate), target.count, count,
+                              places.packed, *places.grid, *put.grid, not target.has_rows],
+                [result], [source, places, put], result.texels, loops=count)
+    if not direct:
+        convert_into(cx, cx.write(out, source.order), result)
+
+
+# Along one dimension
+
+FUNCTIONS = {"sum": "SUM", "prod": "PROD", "mean": "MEAN", "amax": "MAX", "amin": "MIN",
+             "add": "SUM", "multiply": "PROD"}
+
+
+def scatter_sizes(x, dim, index, source, *_others):
+    target, places, values = x or (1,), index or (1,), source or (1,)
+    dim = wrap(dim, len(x))
+    if not len(target) == len(places) == len(values):
+        fail("index", f"expected rank {len(x)} of it and of the source, got sizes {list(index)} "
+             f"and {list(source)}")
+    for d, (count, size, given) in enumerate(zip(places, target, values, strict=True)):
+        if (d != dim and count > size) or count > given or (math.prod(places) and not size):
+            fail("index", f"sizes {list(index)} reach past {list(x)} or {list(source)}")
+    return (x,)
+
+
+def number_sizes(x, dim, index, _value):
+    return scatter_sizes(x, dim, index, index)
+
+
+def reduced_sizes(x, dim, index, source, reduce, _include_self):
+    if reduce not in FUNCTIONS:
+        fail("reduce", f"expected one of {tuple(FUNCTIONS)}, got {reduce!r}")
+    return scatter_sizes(x, dim, index, source)
+
+
+def _is_short(args: Sequence[Any]) -> bool:
+    sizes = getattr(args[2], "sizes", ()) if len(args) > 2 else ()
+    return max(sizes, default=0) <= LONGEST
+
+
+@op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
+    kernels="aten::scatter.src_out", convert="first", suits=_is_short, indices=indices_along)
+def _scatter(cx, node, x, dim, index, source):
+    _put(cx, node.outs[0], x, dim, index, source)
+
+
+@op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
+    kernels="aten::scatter.value_out", convert="first", suits=_is_short, indices=indices_along)
+def _scatter_number(cx, node, x, dim, index, value):
+    _put(cx, node.outs[0], x, dim, index, value)
+
+
+@op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
+    dtypes=FIRST, kernels="aten::{}.out", convert="first", suits=_is_short,
+    indices=indices_along)
+def _scatter_add(cx, node, x, dim, index, source):
+    _put(cx, node.outs[0], x, dim, index, source, "SUM")
+
+
+@op("aten.scatter_reduce.two",
+    "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
+    kernels="aten::scatter_reduce.two_out", convert="first", indices=indices_along)
+def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
+    _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
+
+
+def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor | float,
+         function: str = "SET", includes: bool = True) -> None:
+    """Makes `out` a tensor with elements, or a number, put to places along a dimension.
+
+    Args:
+        function: a kind of put_rows.glsl.
+        includes: whether what was there takes part.
+    """
+    if x.rank == 0 or index.rank == 0:
+        # To torch these have one dimension.
+        put = _line(cx, elements) if isinstance(elements, Tensor) else elements
+        result = Tensor((x.numel,), out.dtype)
+        _put(cx, result, _line(cx, x), 0, _line(cx, index), put, function, includes)
+        reshape(cx, result, out)
+        return
+    dim = dimension(dim, x.rank)
+    order = (*(d for d in cx.order_of(x) if d != dim), dim)
+    dtype = compute_dtype(out.dtype)
+    source = convert(cx, cx.read(x, order), dtype)
+    # Lists as long as the index, for every row of the result: those it does not have name nothing.
+    sizes = tuple(index.sizes[dim] if d == dim else n for d, n in enumerate(x.sizes))
+    places = cx.read(_sized(cx, index, sizes, NOWHERE), order)
+    # A number needs no operand: the source fills its binding.
+    new, number = source, 0.0
+    if isinstance(elements, Tensor):
+        new = convert(cx, cx.read(_sized(cx, elements, sizes, 0), order), dtype)
+    else:
+        number = number_of(elements, out.dtype)
+    direct = out.dtype == dtype
+    result = (cx.write(out, order) if direct else cx.temporary(out.sizes, dtype, order))
+    cx.dispatch("scatter", [*result.grid, result.packed, kind("put_rows", function)
+                            if function != "SET" else 0, includes, places.packed,
+                            places.grid[2], not isinstance(elements, Tensor),
+                            float(number) if is_float(dtype) else int(number)],
+                [result], [source, places, new], result.texels, loops=places.grid[2] * 21)
+    if not direct:
+        convert_into(cx, cx.write(out, order), result)
+
+
+def _line(cx, tensor: Tensor) -> Tensor:
+    line = Tensor((tensor.numel,), tensor.dtype)
+    reshape(cx, tensor, line)
+    return line
+
+
+def _sized(cx, tensor: Tensor, sizes: tuple[int, ...], number: int) -> Tensor:
+    """The first elements of a tensor along every dimension, with a number behind them."""
+    if tensor.sizes == sizes:
+        return tensor
+    result = Tensor(sizes, tensor.dtype)
+    pad(cx, result, tensor, [0] * tensor.rank, number)
+    return result

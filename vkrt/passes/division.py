@@ -1,0 +1,42 @@
+"""A way to do a run of nodes in parts, and what it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.flops import multiply_adds
+from vkrt.passes.liveness import Liveness, padded_bytes
+from vkrt.passes.slices import Chain
+from vkrt.passes.strip_region import Region
+from vkrt.work.speed import Speed
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A run of nodes in strips or in slices.
+
+    Attributes:
+        run: the nodes, and how they are divided.
+        nbytes: the most bytes that are alive at one of them.
+        seconds: what they are expected to take.
+    """
+
+    run: Region | Chain
+    nbytes: int
+    seconds: float
+
+
+def bytes_around(run: Region | Chain, graph: Graph, live: Liveness) -> int:
+    """Bytes that are alive while a run is done in parts, beside those of a part: what is alive
+    before it, its results, and those of nodes among it that are done as a whole."""
+    return live.around(run.start, run.results) + sum(
+        live.own_bytes(graph.nodes[index]) for index in range(run.start, run.end)
+        if index not in run.nodes)
+
+
+def node_seconds(node: Node, speed: Speed) -> float:
+    """What a node is expected to take as a whole."""
+    moved = sum(map(padded_bytes, (*node.tensors(), *node.outs)))
+    return max(speed.dispatch + moved / speed.bytes,
+               (multiply_adds(node) or 0) / speed.multiply_adds)

@@ -1,0 +1,59 @@
+"""What the devices that tests open look like, where no driver at hand is like that.
+
+Nothing here is used but by tests, and nothing is different unless `override_device` was called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from vkrt.vk.info import DeviceInfo
+
+
+class DeviceOverride(NamedTuple):
+    """How a device differs from what its driver says.
+
+    Attributes:
+        discrete: it counts as having memory of its own.
+        driver_id: its VkDriverId, such as one of which vkrt knows nothing; None leaves it.
+        limits: in the place of those of `DeviceInfo.limits` with these names.
+        heaps, memory_types: as in `DeviceInfo`; () leaves both. The memory is the driver's first
+            type whatever they say. What should not be coherent is not: the host then sees a copy
+            of the memory, to and from which only flushes and invalidations carry bytes, whole
+            atoms (`nonCoherentAtomSize`) at a time, and of which the rest is rubbish.
+        loses_imports: submissions lose the device as long as host memory is imported.
+    """
+
+    discrete: bool = False
+    driver_id: int | None = None
+    limits: Mapping[str, Any] = MappingProxyType({})
+    heaps: tuple[Mapping[str, Any], ...] = ()
+    memory_types: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    loses_imports: bool = False
+
+    def described(self, info: DeviceInfo) -> DeviceInfo:
+        """The description that a device has with these overrides."""
+        return replace(
+            info, driver_id=info.driver_id if self.driver_id is None else self.driver_id,
+            limits={**info.limits, **self.limits},
+            heaps=[dict(heap) for heap in self.heaps] or info.heaps,
+            memory_types=list(self.memory_types) or info.memory_types)
+
+
+# Of devices opened from now on
+current = DeviceOverride()
+
+
+@contextmanager
+def override_device(**changes: Any) -> Iterator[None]:
+    """Devices opened within are as a `DeviceOverride` with these attributes says."""
+    global current
+    before, current = current, current._replace(**changes)
+    try:
+        yield
+    finally:
+        current = before
