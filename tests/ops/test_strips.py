@@ -13,11 +13,13 @@ from small_graphs import rewritten
 
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
+from vkrt.ops import strided_copy
 from vkrt.ops.registry import known, operators
 from vkrt.ops.rows import Window
 from vkrt.passes.divide_activations import divided
 from vkrt.passes.division_plan import plan_divisions
 from vkrt.passes.strip_region import Region
+from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -116,6 +118,28 @@ def test_results_are_made_to_their_ends():
         tensor: 2 for node in net.nodes for tensor in (*node.args, *node.outs)
         if isinstance(tensor, Tensor)}, windows, (other, net.last), count=4)
     assert region.progress()[-1][other] == 16 and region.progress()[-1][net.last] == 8
+
+
+def test_the_last_strip_has_the_rest():
+    """Convolutions are a row late for each that reads around itself: few rows that are left at the
+    end get no strip of their own, with kernels of their own."""
+    net = Network(1, 8, 112, 8)
+    net.convolution(8, 3)
+    net.convolution(8, 3)
+    windows = tuple(known(node.op).rows.windows(node, 2) for node in net.nodes)
+    dims = {tensor: 2 for node in net.nodes for tensor in (node.args[0], node.outs[0])}
+    region = Region(0, 2, dict(enumerate(net.nodes)), dims, windows, (net.last,), count=4)
+    assert [done[net.last] for done in region.progress()] == [0, 27, 55, 83, 112]
+    small = replace(region, count=28)
+    assert [done[net.last] for done in small.progress()][-3:] == [107, 111, 112]
+
+
+def test_strips_of_rows_are_copied_like_other_rows():
+    """A strip goes into the result as one piece: the kernel that leaves gaps is not needed."""
+    copies = [step for step in lower(expanded(57).graph(), MEMORY).steps
+              if isinstance(step, Dispatch) and step.shader.startswith("copy.")]
+    assert any(step.params[strided_copy.OFFSET] for step in copies)
+    assert not any(step.params[strided_copy.GAP] for step in copies)
 
 
 def test_what_is_used_whole_ends_a_run():

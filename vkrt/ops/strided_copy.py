@@ -109,6 +109,9 @@ def params(destination: Operand, source: Operand | None, walk: Walk, *, first: i
     if count is None:
         outer = math.prod(original.sizes) // packed if packed else 0
         count = outer * -(-packed // 4)
+    if first + count <= run:
+        # It ends within its first run, and skips nothing.
+        run = gap = 0
     dims: list[int] = []
     for size, stride in zip(reversed(walk.sizes), reversed(walk.strides)):
         dims += [size, stride]

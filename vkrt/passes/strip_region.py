@@ -11,14 +11,18 @@ from vkrt.graph.graph import Node
 from vkrt.ops.rows import Windows
 from vkrt.work.tensor import Tensor
 
+# What is left behind a strip has one of its own if it is more than this part of a strip.
+REST = 8
+
 
 @dataclass(frozen=True)
 class Region:
     """Nodes that are done in strips.
 
     In each strip the first node makes its next rows, and the nodes behind it the rows that can be
-    made of these. No row is made twice: rows that a later strip needs, too, are kept. Behind the
-    last rows of the first node there are further strips, for what is still missing of others.
+    made of these. No row is made twice: rows that a later strip needs, too, are kept. What is still
+    missing of others behind the last rows of the first node is made in the last strip, too, where
+    it is little; otherwise there are further strips.
 
     Attributes:
         start, end: the first node, and the one behind the last, by their indices.
@@ -53,9 +57,10 @@ class Region:
         one of an image, which has several pixels."""
         return 1 if all(out.rank == 4 and out.sizes[3] > 1 for out, _ in self.steps) else 2
 
-    def _whole_strips(self, rows: int, size: int) -> int:
-        """So many rows, or all where fewer than a strip's would be left."""
-        return size if size - rows < self.least else rows
+    def _whole_strips(self, rows: int, size: int, strip: int) -> int:
+        """So many rows, or all where few of a strip's would be left: the last strip, behind which
+        nothing is kept, has these too."""
+        return size if size - rows < max(self.least, strip // REST + 1) else rows
 
     def progress(self) -> list[dict[Tensor, int]]:
         """`done` behind each strip, the first one being none."""
@@ -85,9 +90,9 @@ class Region:
             if ready:
                 done[out] = min(ready)
                 if before is not None:
-                    done[out] = min(done[out], self._whole_strips(before[out] + rows, size))
+                    done[out] = min(done[out], self._whole_strips(before[out] + rows, size, rows))
             elif not place or out not in asked or out in self.results:
-                done[out] = self._whole_strips(rows * (number + 1), size)
+                done[out] = self._whole_strips(rows * (number + 1), size, rows)
             else:
                 # As many as the nodes behind it ask for
                 awaited.add(out)
