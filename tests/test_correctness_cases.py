@@ -35,6 +35,11 @@ NAMES = {
     "shared_outputs": "fewer outputs in the delegate than the call has",
     "shared_decided": "what the message about outputs that are one value tells to write",
     "experts": "topk, argsort and index_add between the delegates",
+    "assigned": "a part of an argument made anew, of which the delegate reads nothing",
+    "by_masks": "elements and rows that masks choose, and a delegate that only knew their size",
+    "repeated": "rows that are repeated as often as the data say",
+    "counted_experts": "experts for as many tokens as have chosen them",
+    "counted_by_data": "rows that the data choose, and delegates with results of other sizes",
     "counted_up_to": "places that the data choose, up to a number of them",
     "unread_input": "fewer inputs in the delegate than the call has",
     "group_norm": "groups of channels that share texels",
@@ -68,13 +73,6 @@ def test_all_that_is_missing_is_named_at_once(load):
     assert "needs 2 things" in text
     for words in ("aten::_fft_x2c.out of complex64 x1", "aten::abs.out of complex64 x1"):
         assert words in text
-
-
-def test_rows_that_the_data_count_are_named(load):
-    """Also where a delegate gets them of which it only needs the sizes."""
-    with pytest.raises(vkrt.UnsupportedError, match=(
-            r"needs 1 thing .*aten::nonzero.out \(the size of its result depends on the.* x4")):
-        load("cases/counted_by_data")
 
 
 def test_outputs_that_are_one_value_name_what_is_in_doubt(load):

@@ -24,10 +24,12 @@ BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 def listing() -> str:
     """The section's text."""
+    from vkrt.graph.graph import MADE
     from vkrt.ops.registry import kernels, operators, supported
 
     on_device = supported()
-    on_host = [found.name for found in operators() if found.is_host]
+    on_host = [found.name for found in operators()
+               if found.is_host and not found.name.startswith(MADE)]
 
     def names(all_names):
         return ", ".join(f"`{name.removesuffix('.default')}`" for name in all_names)

@@ -23,15 +23,18 @@ def overwrites(*chain, written=(), operator="slice_scatter", sizes=SIZES):
     blob = pte.VkGraph("0", values, calls, (0, 1, 2), (3, 4), ())
     metas = [pte.TensorMeta(6, "float32", SIZES, (0, 1, 2)) for _ in range(20)]
     metas[9] = pte.TensorMeta(6, "float32", sizes, (0, 1, 2))
-    name = {"copy": "aten::copy_"}.get(operator, f"aten::{operator}.out")
+    name = {"copy": "aten::copy_", "where.self": "aten::where.self_out"}.get(
+        operator, f"aten::{operator}.out")
+    # A `where` has the mask in front, and what is overwritten behind.
+    arranged = [(16, *pair[::-1]) if operator == "where.self" else pair for pair in written]
     plan = pte.ExecutionPlan(
         name="forward", values=tuple(metas), inputs=(), outputs=(), operators=(name,),
-        instructions=tuple(pte.KernelCall(0, (*pair, 15, 15)) for pair in written), delegates=(),
+        instructions=tuple(pte.KernelCall(0, (*pair, 15, 15)) for pair in arranged), delegates=(),
         buffer_sizes=())
     return Overwrites(blob, plan, [13, 14], [3, 4])
 
 
-@pytest.mark.parametrize("operator", ["slice_scatter", "copy"])
+@pytest.mark.parametrize("operator", ["slice_scatter", "copy", "where.self"])
 def test_the_copy_stands_in_front_of_what_follows(operator):
     """Value 3 is made before input 1 is read, and value 4 behind it."""
     found = overwrites((0, 3), (1, 4), (2, 6), written=[(9, 13), (8, 14)], operator=operator)

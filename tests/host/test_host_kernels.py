@@ -11,6 +11,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.ops.host.random import manual_seed
 from vkrt.ops.host.run import run_kernel
 from vkrt.ops.registry import operator, operators
+from vkrt.work.limits import CountFound
 from vkrt.work.tensor import Tensor
 
 NAN = math.nan
@@ -73,6 +74,12 @@ BY_HAND += [
     ("aten::nonzero_static.out", [X - 3, 2, 9], [i([0, 1], [0, 2])]),
     ("aten::nonzero_static.out", [i(0, 0), 2, 7], [i([7], [7])]),
     ("aten::nonzero_static.out", [np.array(5, I32), 2], [np.empty((2, 0), I32)]),
+    # Behind what torch has: the count, and its number
+    ("aten::nonzero.out", [X > 2, 3, 0], [i([0, 0], [1, 1], [1, 2])]),
+    ("aten::nonzero.out", [X > 3, 0, 0], [np.empty((0, 2), I32)]),
+    ("aten::masked_select.out", [X, X > 1, 4, 0], [f(3, 2, 3, 3)]),
+    ("aten::masked_select.out", [f([1], [2]), X > 1, 4, 0], [f(1, 1, 2, 2)]),
+    ("vkrt.mask_places.default", [X > 2, 3, 0], [i(0, 1, 1), i(0, 1, 2)]),
     # 1, i, -1, -i: one turn in four steps
     ("aten::_fft_c2c.out", [f([1, 0], [0, 1], [-1, 0], [0, -1]), [0], 0, True],
      [f([0, 0], [4, 0], [0, 0], [0, 0])]),
@@ -85,6 +92,7 @@ BY_HAND += [
     ("aten::_fft_c2r.out", [f([0, 0], [0, -2], [0, 0]), [0], 2, 4], [f(0, 1, 0, -1)]),
     ("aten::_fft_c2r.out", [f([3, 0], [0, 0]), [0], 0, 3], [f(3, 3, 3)]),
     ("aten::repeat_interleave.Tensor_out", [i(2, 0, 1, 3), 6], [i(0, 0, 2, 3, 3, 3)]),
+    ("aten::repeat_interleave.Tensor_out", [i(2, 0, 1), 3, 0], [i(0, 0, 2)]),
 ]
 # Equal elements, zeros of either sign, NaN
 LINES = f([2, NAN, 1, 2, NAN], [0, 3, -0.0, 1, 1], [5, 4, 3, 2, 1])
@@ -262,8 +270,16 @@ def test_repeats_that_are_not_as_many_as_the_file_says_are_an_error():
     for repeats, words in ((i(2, 1), "3 in all, and an output_size of 4"), (i(5, -1), "-1")):
         with pytest.raises(InputError, match=f"repeat_interleave.Tensor_out: repeats of {words}"):
             run_kernel("aten::repeat_interleave.Tensor_out", (repeats, 4), (i(0, 0, 0, 0),))
-    with pytest.raises(UnsupportedError, match=r"output_size.*depends on the data"):
-        check(node_of("aten::repeat_interleave.Tensor_out", [i(2, 1), None], [i(0, 0, 0)]))
+
+
+@pytest.mark.parametrize(("name", "args", "found"), [
+    ("aten::nonzero.out", [X > 2], 3), ("aten::masked_select.out", [X, X > 1], 4),
+    ("vkrt.mask_places.default", [X > 2], 3),
+    ("aten::repeat_interleave.Tensor_out", [i(2, 0, 1)], 3)])
+def test_another_count_than_the_sizes_say_begins_a_run_anew(name, args, found):
+    with pytest.raises(CountFound) as caught:
+        run_kernel(name, (*args, found + 1, 7), ())
+    assert (caught.value.number, caught.value.found) == (7, found)
 
 
 def test_an_index_outside_is_an_error():

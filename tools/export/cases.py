@@ -205,8 +205,24 @@ class Experts(nn.Module):
         return gathered.sum(1), dense, torch.zeros_like(x).index_add(0, token, made)
 
 
+class CountedExperts(Experts):
+    """The same experts, each for the rows of the tokens that have chosen it: how many these are is
+    not known before."""
+
+    def forward(self, x):
+        share, chosen = torch.topk(torch.softmax(self.gate(x), -1), 2, -1)
+        choice = F.one_hot(chosen, self.count).permute(2, 1, 0)
+        result = torch.zeros_like(x)
+        for expert in range(self.count):
+            rank, token = torch.where(choice[expert])
+            torch._check(token.shape[0] <= x.shape[0])
+            made = F.silu(x[token] @ self.up[expert]) @ self.down[expert]
+            result = result.index_add(0, token, made * share[token, rank, None])
+        return result
+
+
 def counted_by_data(m, x):
-    """Rows that the data choose, as layers with experts have them: how many is not known before."""
+    """Rows that the data choose, one result after the other."""
     result = torch.zeros_like(x)
     for bound in range(4):
         rows, columns = torch.where(x > bound)
@@ -225,6 +241,34 @@ def counted_up_to(m, x):
         result = result.index_add(
             0, rows, torch.sigmoid(x[rows]) * x[rows, columns, None] * found)
     return result * 2.0, places
+
+
+def by_masks(m, x, rows):
+    """What masks of bools choose: elements in a row, rows, sums of them, and elements that are
+    put where they were; none of them may be there."""
+    y = torch.sigmoid(x)
+    part = y[rows]
+    put = torch.relu(x)
+    put[x > 0.5] = torch.tanh(y[x > 0.5])
+    return (torch.masked_select(y, x > 0) * 2.0, part * 3.0, part.sum(0),
+            torch.cat((part, y)) * 0.5, put * 2.0)
+
+
+def repeated(m, x, times):
+    """Rows that are repeated as often as the data say."""
+    result = torch.repeat_interleave(x * 2.0, times, dim=0)
+    torch._check(result.shape[0] <= 12)
+    return torch.sigmoid(result), torch.nonzero(times) * 2
+
+
+def assigned(m, x):
+    """A tensor of numbers that the program makes between delegates, of which a delegate makes a
+    part anew: of its argument it reads nothing. Tensors of five dimensions are put together
+    outside of delegates."""
+    y = torch.relu(x)
+    result = torch.full_like(y, 3.0)
+    result[:, :, 1] = torch.sigmoid(y[:, :, 0] + x[:, :, 2])
+    return result * y
 
 
 def unread_input(m, x, y):
@@ -313,6 +357,10 @@ PROGRAMS = {
     "shared_decided": lambda: (
         Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
     "experts": lambda: (Experts(), (floats(7, 12),)),
+    "assigned": lambda: (Module(assigned), (floats(1, 2, 3, 4, 5),)),
+    "by_masks": lambda: (Module(by_masks), (floats(4, 5), torch.tensor([1, 0, 1, 1]).bool())),
+    "repeated": lambda: (Module(repeated), (floats(4, 5), torch.tensor([1, 0, 3, 2]))),
+    "counted_experts": lambda: (CountedExperts(), (floats(7, 12),)),
     "counted_by_data": lambda: (Module(counted_by_data), (floats(5, 6),)),
     "counted_up_to": lambda: (Module(counted_up_to), (floats(5, 6),)),
     "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
@@ -343,10 +391,28 @@ def export_in_bfloat16(module, inputs):
     return program, arrays_of(inputs, run_eager(module.float(), inputs))
 
 
+# Further inputs of programs in which the data decide sizes: none of what is counted, all of it, and
+# some
+FURTHER = {
+    "by_masks": lambda: [(-floats(4, 5).abs(), torch.zeros(4).bool()),
+                         (1 + floats(4, 5).abs(), torch.ones(4).bool()),
+                         (floats(4, 5), torch.tensor([0, 0, 1, 0]).bool())],
+    "repeated": lambda: [(floats(4, 5), torch.tensor([0, 0, 0, 0])),
+                         (floats(4, 5), torch.tensor([3, 3, 3, 3])),
+                         (floats(4, 5), torch.tensor([0, 1, 0, 4]))],
+    "counted_experts": lambda: [(floats(1, 12).expand(7, 12).clone(),), (floats(7, 12),)],
+    "counted_by_data": lambda: [(-floats(5, 6).abs(),), (4 + floats(5, 6).abs(),)],
+}
+
+
 def make(name):
     if name in IN_BFLOAT16:
         return export_in_bfloat16(*IN_BFLOAT16[name]())
-    return export(*PROGRAMS[name]())
+    module, inputs = PROGRAMS[name]()
+    program, arrays = export(module, inputs)
+    for number, further in enumerate(FURTHER.get(name, list)()):
+        arrays |= arrays_of(further, run_eager(module, further), f"call{number}_")
+    return program, arrays
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ...
 step0_out0, ... of runs one after another.
 twins: one delegate reads a buffer that another one changes, in runs as those of buffers.
 recurrent: the same of two buffers of equal sizes, one of which is overwritten before it is read.
+counted: a cache gets a row, then the data decide sizes, then a buffer changes, in runs as those of
+buffers.
 coder: two methods, ``encode`` and ``decode``, with two layers in common. Its
 NAME.npz has the arrays encode_in0, encode_out0, decode_in0, ...
 named: says how its inputs are called, and its outputs are a dictionary.
@@ -332,6 +334,29 @@ def make_dynamic(name):
     return pte, run_in_turn(module, (inputs_of(*sizes) for sizes in calls), "call")
 
 
+class Counted(nn.Module):
+    """A cache gets a row in the middle of a run, before it is known how many of its rows are
+    chosen, and these are added to rows of a buffer behind that, outside of delegates."""
+
+    def __init__(self):
+        super().__init__()
+        import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401 (declares the operator)
+
+        self.register_buffer("cache", torch.zeros(1, 8, 2, 4))
+        self.register_buffer("total", torch.zeros(8, 2, 4))
+
+    def forward(self, x, position):
+        place = position[0].item()
+        torch._check_is_size(place)
+        torch._check(place < 8)
+        torch.ops.llama.update_cache(torch.tanh(x).view(1, 1, 2, 4), self.cache, place)
+        rows = (self.cache * 2.0)[0]
+        mask = rows.sum((1, 2)) > 0
+        chosen = torch.sigmoid(rows[mask])
+        self.total[mask] = self.total[mask] + chosen
+        return chosen * 3.0, self.total * 2.0
+
+
 # name: (module, inputs of the runs, dynamic shapes)
 CHANGING = {
     "buffers": (Buffers, lambda: [(torch.randn(1, 6),) for _ in range(4)], None),
@@ -340,6 +365,8 @@ CHANGING = {
     "twins": (Twins, lambda: [(torch.randn(2, 8),) for _ in range(4)], None),
     "recurrent": (Recurrent, lambda: [(torch.randn(1, 4), torch.tensor([position]))
                                       for position in (1, 2, 3, 0, 1)], None),
+    "counted": (Counted, lambda: [(torch.randn(1, 8), torch.tensor([position]))
+                                  for position in (0, 1, 2, 3, 1)], None),
 }
 
 
@@ -349,7 +376,7 @@ def make_changing(name):
     module = make_module().eval()
     runs = inputs_of_runs()
     with torch.no_grad():
-        pte = lower(module, runs[0], dynamic_shapes, alias_buffer_mutations=True)
+        pte = lower(module, runs[0], dynamic_shapes, alias_buffer_mutations=name != "counted")
     return pte, run_in_turn(module, runs, "step")
 
 

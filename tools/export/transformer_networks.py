@@ -3,6 +3,9 @@
 They have random weights, and fewer or narrower layers than well-known ones.
 """
 
+import sys
+from functools import partial
+
 import torch
 import torch.nn as nn
 from zoo import import_torchvision
@@ -32,6 +35,8 @@ def words(count=12, below=IDS):
     return (torch.randint(3, below, (1, count)),)
 
 
+# Tokens of a chunk of the gated delta rule
+CHUNK = 8
 TEXT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
         "intermediate_size": 64, "vocab_size": IDS, "max_position_embeddings": 64}
 PICTURE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -142,11 +147,21 @@ TEXTS = {
 }
 
 
+def chunk_by(kind, size):
+    """Makes a network's gated delta rule, if it has one, take so many tokens at once: what it does
+    is the same for any size, and the exporter unrolls a step for each token of a chunk (64)."""
+    module, name = sys.modules[kind.__module__], "torch_chunk_gated_delta_rule"
+    rule = getattr(module, name, None)
+    if rule is not None:
+        setattr(module, name, partial(getattr(rule, "func", rule), chunk_size=size))
+
+
 def transformer(class_name, configuration, inputs, names, **more):
     import_torchvision()
     import transformers
 
     kind = getattr(transformers, class_name)
+    chunk_by(kind, CHUNK)
     config = kind.config_class(**configuration)
     if hasattr(config, "use_cache"):
         config.use_cache = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from vkrt.errors import InputError
@@ -10,7 +11,7 @@ from vkrt.executable.executable import Executable
 from vkrt.executable.external_buffers import DeviceBuffer
 from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph
-from vkrt.work.limits import IndexLimit, Limit, Read
+from vkrt.work.limits import Count, IndexLimit, Limit, Read, SizeValue
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,24 +28,30 @@ class Shape(NamedTuple):
 
     Attributes:
         sizes: of each input.
-        values: what inputs hold where that decides sizes or places, in the order of `Graph.reads`.
+        values: what inputs hold, and the data count, where that decides sizes or places, in the
+            order of `Graph.reads`.
     """
 
     sizes: tuple[tuple[int, ...], ...]
     values: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, graph: Graph, arrays: Sequence[np.ndarray]) -> Shape:
+    def of(cls, graph: Graph, arrays: Sequence[np.ndarray],
+           counts: Mapping[Count, int] = MappingProxyType({})) -> Shape:
         """The shape of a call.
+
+        Args:
+            counts: what counts of the data are taken to be; what is left out is as in the graph.
 
         Raises:
             InputError: an input is too small to hold a value that is read from it.
         """
         return cls(tuple(array.shape for array in arrays),
-                   tuple(value_of(read, arrays) for read in graph.reads))
+                   tuple(counts.get(read, graph.values.get(read, 0)) if isinstance(read, Count)
+                         else value_of(read, arrays) for read in graph.reads))
 
     @classmethod
-    def of_graph(cls, graph: Graph, reads: Sequence[Read]) -> Shape:
+    def of_graph(cls, graph: Graph, reads: Sequence[SizeValue]) -> Shape:
         """The shape at which a resolved graph is; `reads` are those of the method's."""
         return cls(tuple(value.sizes if isinstance(value, Tensor) else () if value is not None
                          else (0,) for value in graph.inputs),

@@ -17,7 +17,7 @@ from vkrt.dynamic.ranges import STEPS, Place, sized
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.work.limits import Read
+from vkrt.work.limits import Count, Read, SizeValue
 from vkrt.work.tensor import Tensor, itemsize
 
 # So many sizes are resolved at the most, and so many of one dimension where not all can be.
@@ -29,8 +29,9 @@ PLANNED_NODES = 200
 LEAST_PLANNED = 8
 PART = 0.5
 
-# What changes by itself: dimensions of inputs that change together, or a value that is read
-Axis = tuple[Place, ...] | Read
+# What changes by itself: dimensions of inputs that change together, or a number that is read or
+# counted
+Axis = tuple[Place, ...] | SizeValue
 # A number for every axis
 Point = tuple[int, ...]
 
@@ -53,8 +54,10 @@ def _near(graph: Graph) -> list[Graph]:
                  if isinstance(t, Tensor) else None for t in graph.inputs]
         if any(0 in s or min(s, default=1) < 0 for s in sizes if s is not None):
             break
+        counts: dict[SizeValue, int] = {count: max(0, graph.values.get(count, 0) - step)
+                                        for count in graph.counts}
         with suppress(InputError):
-            return [resolve(graph, sizes)]
+            return [resolve(graph, sizes, counts)]
     return []
 
 
@@ -101,6 +104,8 @@ class _Search:
 
     def _range(self, axis: Axis) -> list[int]:
         """The numbers that an axis may have, the largest last."""
+        if isinstance(axis, Count):
+            return [*range(axis.most + 1)]
         if isinstance(axis, Read):
             most = max((max(t.bounds or (), default=0) for t in _changing(self.graph)), default=0)
             return [*range(most + 1)]
@@ -128,7 +133,7 @@ class _Search:
 
     def _at(self, point: Point) -> Graph | None:
         numbers: dict[Any, int] = dict(zip(self.axes, point))
-        values = {axis: n for axis, n in numbers.items() if isinstance(axis, Read)}
+        values = {axis: n for axis, n in numbers.items() if isinstance(axis, (Read, Count))}
         sizes = sized(self.graph, {a: n for a, n in numbers.items() if a not in values})
         if sizes is not None:
             with suppress(InputError):

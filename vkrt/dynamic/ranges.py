@@ -14,7 +14,7 @@ from vkrt.dynamic.resolve import Sizes, resolve, settle
 from vkrt.dynamic.runtime_scalars import find_runtime_scalars
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
-from vkrt.work.limits import Read
+from vkrt.work.limits import SizeValue
 from vkrt.work.tensor import Tensor
 
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.
@@ -61,14 +61,18 @@ def _settle(graph: Graph) -> None:
                 return
 
 
-def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[Read, int]]]:
+def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[SizeValue, int]]]:
     """Inputs at which a graph may have sizes: the largest; with other values; then smaller ones."""
     search = _Search(graph)
     largest = search.sizes()
     # A number that comes from elsewhere may well be one of the sizes.
     values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
+    # Counts have their most where that is possible.
+    most: dict[SizeValue, int] = {count: count.most for count in graph.counts}
     for value in values if graph.reads else (0,):
-        yield largest, dict.fromkeys(graph.reads, value)
+        yield largest, dict.fromkeys(graph.reads, value) | most
+    for value in values if most else ():
+        yield largest, {read: min(value, most.get(read, value)) for read in graph.reads}
     tried = (search.less(group, step)
              for groups in (search.all_groups(), search.coarse_groups()) for group, step in groups)
     for sizes in itertools.islice((sizes for sizes in tried if sizes is not None), MAX_TRIES):
@@ -107,6 +111,7 @@ class _Search:
                     self._fits(group, self._size(group[0]) - size)
             elif self.tries <= 0 or self._size(place) != self._bound(place):
                 self.inputs.add(place)
+        self._find_counted()
         # The file says that something of these changes.
         found = {number for number, _ in self.inputs}
         self.inputs.update(place for place in self.places if place[0] not in found)
@@ -114,6 +119,15 @@ class _Search:
             if isinstance(value, Tensor) and value.bounds is not None:
                 self.outputs.update((number, d) for d, (size, most) in enumerate(
                     zip(value.sizes, value.bounds, strict=True)) if size != most)
+
+    def _find_counted(self) -> None:
+        """Notes the dimensions of outputs that change with a count of the data."""
+        for count in self.graph.counts:
+            for less in (1, 2, count.most):
+                with suppress(InputError):
+                    value = self.graph.values.get(count, 0) - less
+                    if value >= 0:
+                        self._note_outputs(resolve(self.graph, self.sizes(), {count: value}))
 
     def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
         """Dimensions that may change together with one, and how much less to try in that."""
@@ -173,11 +187,15 @@ class _Search:
         except InputError:
             return False
         self.inputs.update(group)
+        self._note_outputs(found)
+        return True
+
+    def _note_outputs(self, other: Graph) -> None:
+        """Notes the dimensions of outputs that have another size in a resolved graph."""
         self.outputs.update(
             (number, dim) for number, value in enumerate(self.graph.outputs)
             if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
-            if found.outputs[number].sizes[dim] != size)
-        return True
+            if other.outputs[number].sizes[dim] != size)
 
 
 def sized(graph: Graph, changes: Mapping[tuple[Place, ...], int]) -> list[Sizes | None] | None:

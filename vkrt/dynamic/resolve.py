@@ -21,21 +21,21 @@ from vkrt.graph.numbers import Number
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Symbol
 from vkrt.ops.registry import infer, known
-from vkrt.work.limits import Read
+from vkrt.work.limits import Count, SizeValue
 from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
 
 
 def resolve(graph: Graph, sizes: Sequence[Sizes | None],
-            values: Mapping[Read, int] | None = None) -> Graph:
+            values: Mapping[SizeValue, int] | None = None) -> Graph:
     """The graph at the sizes of a call.
 
     Args:
         graph: of the method.
         sizes: of each input; None for one that is not a tensor.
-        values: what inputs hold where that decides sizes or places; what is left out is as in the
-            graph.
+        values: what inputs hold, and the data count, where that decides sizes or places; what is
+            left out is as in the graph.
 
     Returns:
         A graph with fixed sizes, which shares nodes and tensors that the call does not change with
@@ -52,7 +52,7 @@ def resolve(graph: Graph, sizes: Sequence[Sizes | None],
     return _Resolver(graph, sizes, values).resolve()
 
 
-def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, int]) -> None:
+def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[SizeValue, int]) -> None:
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
     Those in the file become their bounds. What does not depend on the inputs stays as it is, for
@@ -77,7 +77,7 @@ def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, in
 
 
 class _Resolver:
-    def __init__(self, graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, int],
+    def __init__(self, graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[SizeValue, int],
                  from_file: bool = False):
         self.graph = graph
         self.sizes = sizes
@@ -192,7 +192,8 @@ class _Resolver:
         given = ", ".join(f"{t.host_dtype}[{','.join(map(str, s))}]"
                           for t, s in zip(self.graph.inputs, self.sizes)
                           if isinstance(t, Tensor) and s is not None)
-        read = "".join(f"; input {r.input} holds {n}" for r, n in self.values.items())
+        read = "".join(f"; count {r.number} of the data is {n}" if isinstance(r, Count)
+                       else f"; input {r.input} holds {n}" for r, n in self.values.items())
         return InputError(f"method '{self.graph.name}' cannot run on inputs {given}{read}: "
                           f"{where}: {error}")
 

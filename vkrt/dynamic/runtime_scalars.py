@@ -15,7 +15,7 @@ from typing import Any
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import RuntimeScalar, Symbol, symbols_in
 from vkrt.ops.registry import known, operator
-from vkrt.work.limits import Limit, Read
+from vkrt.work.limits import Count, Limit, Read, SizeValue
 from vkrt.work.tensor import Tensor
 
 
@@ -37,7 +37,9 @@ def find_runtime_scalars(graph: Graph) -> None:
         graph.finish()
 
 
-def _is_readable(graph: Graph, read: Read) -> bool:
+def _is_readable(graph: Graph, read: SizeValue) -> bool:
+    if isinstance(read, Count):
+        return False
     tensor = graph.inputs[read.input]
     return isinstance(tensor, Tensor) and tensor.dtype == "int32" and not tensor.dynamic_dims
 
@@ -50,7 +52,7 @@ class _Search:
         reads: of the symbols to which kernels would add what they read.
     """
 
-    def __init__(self, graph: Graph, fixed: Set[Read]):
+    def __init__(self, graph: Graph, fixed: Set[SizeValue]):
         self.fixed = set(fixed)
         self.reads: dict[Symbol, Read] = {}
         reasons: set[Read] = set()

@@ -10,7 +10,8 @@ but without some of them:
 
 Where that happened the call has more values than the delegate, and the file does not say which they
 are. What is known is the order, and that sizes and dtypes agree; of inputs also what the program
-overwrites later ([overwrites](overwrites.py)).
+overwrites later ([overwrites](overwrites.py)), and of which the data decide the size
+([counts](counts.py)).
 """
 
 from __future__ import annotations
@@ -84,8 +85,9 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
 
     Args:
         may_lack: whether the program has a reason for which a value of the call, by its number, is
-            left out behind so many inputs of the delegate (`vkrt.graph.overwrites`). It is asked
-            where sizes and dtypes leave a doubt. By default no value has one.
+            left out behind so many inputs of the delegate (`vkrt.graph.overwrites`,
+            `vkrt.graph.counts`). It is asked where sizes and dtypes leave a doubt. By default no
+            value has one.
 
     Raises:
         UnsupportedError: the file does not say.
@@ -95,15 +97,17 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
 
     found = choices(len(inner), len(outer), fit, lambda _used, _place: (None,))
     if any(len(each) > 1 for each in found):
-        known = choices(len(inner), len(outer), fit,
-                        lambda used, place: (None,) if may_lack(place, used) else ())
+        # What can only be left out, such as a number, needs no reason.
+        known = choices(len(inner), len(outer), fit, lambda used, place: (
+            (None,) if found[place] == {None} or may_lack(place, used) else ()))
         found = known if all(len(each) == 1 for each in known) else found
     if any(len(each) != 1 for each in found):
         raise UnsupportedError(
             f"{label}: it reads {len(inner)} of the {len(outer)} values that the call passes "
             "(the exporter leaves out inputs that are overwritten as a whole before anything "
-            f"reads them), and the file does not say which{_doubt(found, outer)}; export the "
-            "program without the use of the value that is never read")
+            "reads them, or of which it has only asserted the size), and the file does not say "
+            f"which{_doubt(found, outer)}; export the program without the use of the value that is "
+            "never read")
     return [number for number, each in enumerate(found) if each != {None}]
 
 

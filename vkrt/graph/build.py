@@ -12,6 +12,7 @@ from vkrt.errors import FormatError
 from vkrt.graph import kernel_calls, prims
 from vkrt.graph.angles import widen_angles
 from vkrt.graph.control import ControlFlow
+from vkrt.graph.counts import read_and_written_early
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Guard, Node, node_of
 from vkrt.graph.kernels import CONVERT, Kernel, on_device
@@ -90,6 +91,11 @@ class Builder:
         self.touched: set[int] = set()
         # Under which conditions the nodes run that are being added
         self.guard: Guard = ()
+        # How many sizes the data decide, the values that have them, and the places in masks: by
+        # mask and the conditions under which they are looked for
+        self.counts = 0
+        self.counted: set[int] = set()
+        self.mask_places: dict[tuple[Tensor, Guard], tuple[Tensor, ...]] = {}
         # What was made so far of tensors that loops make part by part, by value id
         self.parts: dict[int, list[Tensor]] = {}
 
@@ -115,6 +121,10 @@ class Builder:
         self.graph.outputs = bounded(outputs)
         self._mark_dynamic(outputs)
         self.graph.states = list(self.states)
+        if self.counts:
+            for name in read_and_written_early(self.graph.nodes, self.mutated):
+                self.unsupported[f"buffer {name}, read and then written in place, where the data "
+                                 "decide sizes"] += 1
         self.graph.unsupported = self.unsupported
         self.graph.finish()
         widen_angles(self.graph)

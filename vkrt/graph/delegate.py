@@ -9,6 +9,7 @@ from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph import counts
 from vkrt.graph.borders import match_inputs, match_outputs
 from vkrt.graph.graph import MADE
 from vkrt.graph.overwrites import Overwrites
@@ -93,7 +94,8 @@ class DelegateNodes:
         matched = match_inputs(
             [self.local[i] for i in self.blob.input_ids],
             [self.builder.values[i] for i in outer_ids], self._where,
-            lambda place, read: overwrites.may_lack(outer_ids[place], read))
+            lambda place, read: overwrites.may_lack(outer_ids[place], read)
+            or counts.may_lack(self.builder, outer_ids[place]))
         return [outer_ids[number] for number in matched]
 
     def _outputs(self, outer_ids: Sequence[int]) -> Sequence[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import RuntimeScalar, Symbol, bounded, symbols_in
-from vkrt.work.limits import Read
+from vkrt.work.limits import Count, Read, SizeValue
 from vkrt.work.tensor import Tensor, device_dtype
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ class Graph:
         chain: of a method with dynamic shapes: every node and symbol that the results or their
             sizes depend on, in the order of the file. Empty where all sizes are fixed.
         output_symbols: the results that are symbols, by number; `outputs` has their bounds.
-        reads: elements of inputs whose values decide sizes or places.
+        reads: what decides sizes or places: elements of inputs, then counts of the data in the
+            order in which a run comes to them.
         values: what is read at the sizes that the graph has; 0 for what is left out.
         axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
             as numbers of an input and of its dimension.
@@ -184,8 +185,8 @@ class Graph:
     unsupported: Counter[str] = field(default_factory=Counter)
     chain: list[Node | Symbol] = field(default_factory=list)
     output_symbols: dict[int, Symbol] = field(default_factory=dict)
-    reads: tuple[Read, ...] = ()
-    values: Mapping[Read, int] = field(default_factory=dict)
+    reads: tuple[SizeValue, ...] = ()
+    values: Mapping[SizeValue, int] = field(default_factory=dict)
     axes: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     input_names: tuple[str, ...] = ()
@@ -201,6 +202,11 @@ class Graph:
         """Whether calls may pass other sizes than the bounds, or values that decide sizes."""
         return bool(self.chain) and (bool(self.reads) or any(
             tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        """The counts of the data that decide sizes, in the order in which a run comes to them."""
+        return tuple(count for count in self.reads if isinstance(count, Count))
 
     @property
     def is_constant(self) -> bool:
@@ -267,7 +273,8 @@ class Graph:
         self.chain = kept[::-1]
         found = {e.args[0] for e in self.chain
                  if isinstance(e, Symbol) and e.kind == "read" and e.runtime_scalar is None}
-        self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
+        self.reads = (*sorted(read for read in found if isinstance(read, Read)),
+                      *sorted(count for count in found if isinstance(count, Count)))
 
     def last_use(self, tensor: Tensor) -> int:
         """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what

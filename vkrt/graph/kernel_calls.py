@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkrt import pte
+from vkrt.graph.counts import with_counts
+from vkrt.graph.graph import MADE
 from vkrt.graph.kernels import REFUSED, split_arguments
 from vkrt.graph.symbols import Symbol
 from vkrt.pte.plan import IntList as IdList
@@ -38,13 +40,18 @@ def take(builder: Any, name: str, args: Sequence[int]) -> None:
         if name == COPY and _replace(builder, *args[:2]):
             return
     inputs, out_ids = split_arguments(name, args, builder.values, builder.made)
-    if not out_ids or name in REFUSED:
+    if not out_ids or name in REFUSED or name.startswith(MADE):
         builder.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
         # What reads them is looked at too, as if they were written.
         builder.made.update(out_ids)
         return
     builder.find_views(inputs)
     resolved = tuple(_resolve(builder, i) for i in inputs)
+    plain, resolved = resolved, with_counts(
+        builder, name, resolved, builder.values[out_ids[0]],
+        [bool(getattr(builder.plan.values[i], "dynamism", 0)) for i in inputs])
+    if resolved is not plain and getattr(builder.plan.values[out_ids[0]], "dynamism", False):
+        builder.counted.update(out_ids)
     outs = []
     for value_id in out_ids:
         old = builder.values[value_id]

@@ -53,13 +53,8 @@ class Kernel:
     suits: Callable[[Sequence[Any]], bool] = anything
 
 
-# Kernels that no program of fixed sizes can have.
-_SIZES = "the size of its result depends on the data"
+# Kernels that vkrt does not have, and why.
 REFUSED = {
-    "aten::nonzero.out": f"{_SIZES}: torch.where(mask, x, 0) keeps all elements, "
-                         "torch.nonzero_static(x, size=N) finds up to N places, torch.topk a fixed "
-                         "number of them",
-    "aten::masked_select.out": f"{_SIZES}: torch.where(mask, x, 0) keeps all elements",
     "aten::_local_scalar_dense.out": "a number read from the data",
 }
 

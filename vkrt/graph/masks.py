@@ -2,12 +2,12 @@
 
 The exporter writes that as an `index_put` outside of delegates, whose index is the mask. What is
 put there has an element for each one that the mask chooses, and how many these are depends on the
-data. Where one value is for all of them, the result is that of `where`, of sizes that are fixed.
+data (see `vkrt.graph.counts`). Where one value is for all of them, the result is that of `where`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ UNSQUEEZE = "aten::unsqueeze_copy.out"
 def choose_by_masks(node: Node) -> Iterator[Node]:
     """The kernels that do what an `index_put` by a mask does; the node itself if it is none, or if
     it puts a value of its own at each place."""
-    found = _mask_of(node)
+    found = mask_of(node.op, node.args)
     if found is None:
         yield node
         return
@@ -48,12 +48,12 @@ def choose_by_masks(node: Node) -> Iterator[Node]:
     yield replace(node, op="aten::where.self_out", args=(mask, values, x), formulas=None)
 
 
-def _mask_of(node: Node) -> tuple[Tensor, int, Tensor, Tensor, bool] | None:
+def mask_of(op: str, args: Sequence[Any]) -> tuple[Tensor, int, Tensor, Tensor, bool] | None:
     """The mask of an `index_put`, its first dimension in x, x, what is put, and whether that is
     added; None where anything is not as a `where` has it."""
-    if node.op not in PUTS or len(node.args) < 3:
+    if op not in PUTS or len(args) < 3:
         return None
-    x, indices, values, *adds = node.args
+    x, indices, values, *adds = args
     if not (isinstance(x, Tensor) and isinstance(values, Tensor) and isinstance(indices, list)):
         return None
     given = [(place, index) for place, index in enumerate(indices) if index is not None]

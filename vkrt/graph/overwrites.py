@@ -1,9 +1,9 @@
 """Values that a program overwrites as a whole with what a delegate makes.
 
-`x.copy_(y)` is in the exporter's graph a copy of `y` with `x` as an argument that nothing reads,
-and a later instruction that writes the copy over `x`. Where the copy is in a delegate it goes, and
-`x` is an input no more, but the call still passes it. That instruction is in the file: what it
-writes over may be the input that is left out.
+`x.copy_(y)`, or `x[:, i] = y`, is in the exporter's graph a copy of `y` with `x` as an argument
+that nothing reads, and a later instruction that writes the copy over `x`. Where the copy is in a
+delegate it goes, and `x` is an input no more, but the call still passes it. That instruction is in
+the file: what it writes over may be the input that is left out.
 
 May be, because a state that is read first and then overwritten has such an instruction too. The
 order tells them apart: the values of a call stand in the order in which the delegate's nodes used
@@ -17,8 +17,10 @@ from collections.abc import Sequence
 
 from vkrt import pte
 
-# Instructions whose second argument goes into the place of the first, or of a part of it
-WRITES = ("aten::copy_", "aten::slice_scatter.out")
+# Instructions that put one argument into the place of another, or of a part of it: the numbers of
+# what is overwritten and of what is put there. A part of a tensor along a dimension that is no
+# slice, `x[:, i] = y`, is written as a `where` between y, expanded, and x.
+WRITES = {"aten::copy_": (0, 1), "aten::slice_scatter.out": (0, 1), "aten::where.self_out": (2, 1)}
 
 
 class Overwrites:
@@ -47,10 +49,12 @@ class Overwrites:
         # The delegate's value that overwrites a value of the program, by the id of that
         self._written: dict[int, list[int]] = {}
         for instruction in plan.instructions:
-            if not (isinstance(instruction, pte.KernelCall) and len(instruction.args) > 1
-                    and plan.operators[instruction.op] in WRITES):
+            if not isinstance(instruction, pte.KernelCall):
                 continue
-            target, source = instruction.args[:2]
+            places = WRITES.get(plan.operators[instruction.op])
+            if places is None or len(instruction.args) <= max(places):
+                continue
+            target, source = (instruction.args[place] for place in places)
             if source in made and _sizes(plan, target) == _sizes(plan, source):
                 self._written.setdefault(target, []).append(made[source])
 

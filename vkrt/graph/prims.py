@@ -78,7 +78,8 @@ def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
     tensor = builder.values[args[0]] if args else None
     if not isinstance(tensor, Tensor):
         return None
-    is_dynamic = any(getattr(builder.plan.values[i], "dynamism", 0) for i in builder.plan.inputs)
+    is_dynamic = builder.counts or any(getattr(builder.plan.values[i], "dynamism", 0)
+                                       for i in builder.plan.inputs)
     if name == NUMEL:
         return _numel(builder, tensor) if is_dynamic else tensor.numel
     dim = builder.values[args[1]] if len(args) > 2 else None

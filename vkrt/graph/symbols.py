@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vkrt.graph.numbers import FUNCTIONS, Number
-from vkrt.work.limits import Read
+from vkrt.work.limits import Read, SizeValue
 from vkrt.work.tensor import Tensor
 
 # What delegates compute with symbolic integers; // rounds down.
@@ -66,9 +66,9 @@ class Symbol:
     """One such number (compared by identity).
 
     Attributes:
-        kind: "size" (of a dimension of a tensor), "read" (from an input's data), or one of
-            `vkrt.graph.numbers.FUNCTIONS`.
-        args: (Tensor, dimension), (Read,), or the function's, each a Symbol or a number.
+        kind: "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what
+            a run has computed), or one of `vkrt.graph.numbers.FUNCTIONS`.
+        args: (Tensor, dimension), (Read or Count,), or the function's, each a Symbol or a number.
         bound: its value at the sizes that the graph has: those of the file until
             `vkrt.dynamic.ranges.find_dynamic` has worked them out.
         runtime_scalar: the input, and the element of it, that kernels add to the symbol's value
@@ -87,14 +87,14 @@ class Symbol:
         return RuntimeScalar(int(value), *self.runtime_scalar)
 
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
-                 number_of: Callable[[Symbol], Number], read: Callable[[Read], int],
+                 number_of: Callable[[Symbol], Number], read: Callable[[SizeValue], int],
                  ) -> Number:
         """Its value.
 
         Args:
             sizes_of: the sizes a tensor has now.
             number_of: the value a symbol it is made of has now.
-            read: what an input holds now.
+            read: what an input holds now, and what a count is taken to be.
 
         Raises:
             ArithmeticError: see `compute`.

@@ -22,6 +22,7 @@ from vkrt.method.arguments import (
     read_output,
     write_inputs,
 )
+from vkrt.method.counts import Counts
 from vkrt.method.device_bound import DeviceBound
 from vkrt.method.executables import Ready
 from vkrt.method.instances import ExternalBuffers, Instance
@@ -35,6 +36,7 @@ from vkrt.report.memory import MemoryReport
 from vkrt.runtime.refusals import with_smaller
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.memory import Allocator
+from vkrt.work.limits import Count
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class Method(DeviceBound):
                        store, allocator)
         # What is compiled already is for one list of kernels, and gone if that does not compile.
         self._loaded = load(compiled) if compiled is not None else with_smaller(device, load)
+        self._counts = Counts(self._loaded.executables.graph.counts)
 
     def __repr__(self):
         return f"<vkrt.Method {self.metadata}{', closed' if self._queue.closed else ''}>"
@@ -141,8 +144,9 @@ class Method(DeviceBound):
                 `DeviceBuffer`s of the host's. A list, or a mapping of names to them.
             out: arrays, or `DeviceBuffer`s, to write the outputs to, of the sizes they have at
                 these inputs; new arrays by default. Or a function that makes the arrays: it is
-                called with these sizes, in the order of the outputs, before anything runs. In the
-                place of a number it may return anything, of which an array is written to.
+                called with these sizes, in the order of the outputs, before anything runs (where
+                the data decide sizes, after it). In the place of a number it may return anything,
+                of which an array is written to.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
             waits, signals: the host's semaphores that the device waits for before the run, and
@@ -161,9 +165,11 @@ class Method(DeviceBound):
             VulkanError: the device failed; DeviceLostError means the program must be loaded again
                 (ForkedError, one of those: after a fork, in the child).
         """
-        arrays, shape = self._call(inputs)
+        arrays = self._call(inputs)
         with self._queue.lock:
-            instance, results = self._begin(arrays, shape, out, state)
+            if self._counts:
+                return self._execute_counted(arrays, out, state, waits or signals)
+            instance, results = self._begin(arrays, out, state)
             with self._queue.running():
                 instance.compute.run(_run_kernel, waits, signals)
             return self._collect(instance, results)
@@ -176,14 +182,18 @@ class Method(DeviceBound):
         The next call of the method waits for it: runs follow one another as the calls do. Where the
         host has to do something in the middle of a run (kernels in numpy, streamed weights), a
         thread does that; but if a binary semaphore is signaled, for which nobody may wait before
-        it is submitted, the run is over when this returns.
+        it is submitted, or where the data decide sizes, the run is over when this returns.
 
         Args: as for `execute`, which says what is raised, too.
         """
-        arrays, shape = self._call(inputs)
+        arrays = self._call(inputs)
         queue = self._queue
         with queue.lock:
-            instance, results = self._begin(arrays, shape, out, state)
+            if self._counts:
+                run = Run(0)
+                run.set(self._execute_counted(arrays, out, state, waits or signals))
+                return run
+            instance, results = self._begin(arrays, out, state)
             compute = instance.compute
             copied = instance.binding.copied_bytes if instance.binding is not None else 0
             if compute.is_on_device:
@@ -206,23 +216,52 @@ class Method(DeviceBound):
                 queue.leave_to_thread(run, carry_out)
         return run
 
-    def _call(self, inputs: Any) -> tuple[list[Any], Shape]:
-        """The arguments, checked, and what they come to."""
+    def _call(self, inputs: Any) -> list[Any]:
+        """The arguments, checked."""
         self._device.check_process()
-        arrays = self._arrays(inputs)
-        return arrays, Shape.of(self._loaded.executables.graph, arrays)
+        return self._arrays(inputs)
 
-    def _begin(self, arrays: Sequence[Any], shape: Shape, out: Out, state: State | None,
+    def _begin(self, arrays: Sequence[Any], out: Out, state: State | None,
                ) -> tuple[Instance, list[Any]]:
         """The instance of a call, its inputs written, and where its outputs will go."""
-        if not self._has_run:
-            self.report.stopwatch.start()
-            self.report.growth.attribute("rest")
-        instance = self._ready(shape, state, arrays, out)
+        self._watch_first_run()
+        instance = self._ready(Shape.of(self._loaded.executables.graph, arrays), state, arrays, out)
         instance.check(arrays)
         results = outputs_for(out, instance.plan.graph.outputs, self.metadata)
         write_inputs(instance.compute, arrays, instance.plan.execution.inputs)
         return instance, results
+
+    def _watch_first_run(self) -> None:
+        if not self._has_run:
+            self.report.stopwatch.start()
+            self.report.growth.attribute("rest")
+
+    def _execute_counted(self, arrays: Sequence[Any], out: Out, state: State | None,
+                         has_semaphores: Any) -> list[Any]:
+        """A call of a method of which the data decide sizes."""
+        self._watch_first_run()
+        buffers = ExternalBuffers.among(arrays, () if out is None or callable(out) else out)
+        if buffers or has_semaphores:
+            raise InputError(f"method '{self.metadata.name}': sizes in it depend on the data, and "
+                             "a run may begin more than once; pass arrays in the place of buffers "
+                             "of the host's, and no semaphores")
+        instance = self._run_counted(arrays, state)
+        return self._collect(instance, outputs_for(out, instance.plan.graph.outputs, self.metadata))
+
+    def _run_counted(self, arrays: Sequence[Any], state: State | None = None) -> Instance:
+        """Runs a method of which the data decide sizes; the instance has the outputs."""
+        def begin(counts: Mapping[Count, int]) -> Instance:
+            shape = Shape.of(self._loaded.executables.graph, arrays, counts)
+            instance = self._ready(shape, state, arrays)
+            instance.check(arrays)
+            return instance
+
+        def run(instance: Instance) -> None:
+            write_inputs(instance.compute, arrays, instance.plan.execution.inputs)
+            with self._queue.running():
+                instance.compute.run(_run_kernel)
+
+        return self._counts.run(begin, run)
 
     def _collect(self, instance: Instance, results: list[Any]) -> list[Any]:
         """Brings the outputs of a run that is over to where they go, and returns them."""
@@ -294,10 +333,13 @@ class Method(DeviceBound):
             raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
         timestamps = takes_timestamps(clock, self._device)
         arrays = self._arrays(inputs)
-        shape = Shape.of(self._loaded.executables.graph, arrays)
         with self._queue.lock:
-            instance = self._ready(shape, None, arrays)
-            instance.check(arrays)
+            if self._counts:
+                instance = self._run_counted(arrays)
+            else:
+                shape = Shape.of(self._loaded.executables.graph, arrays)
+                instance = self._ready(shape, None, arrays)
+                instance.check(arrays)
             compute, execution = instance.compute, instance.plan.execution
 
             def write() -> None:

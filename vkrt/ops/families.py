@@ -76,7 +76,8 @@ OPERATORS = {
         "aten::diagonal_scatter.out aten::index_put.out aten::scatter.src_out "
         "aten::scatter.value_out aten::scatter_add.out "),
     "host.nonzero": (
-        "aten::nonzero_static.out "),
+        "aten::masked_select.out aten::nonzero.out aten::nonzero_static.out "
+        "vkrt.mask_places.default "),
     "host.random": (
         "aten::bernoulli.out aten::rand.out aten::rand_like.out aten::randint.low_out "
         "aten::randint.out aten::randn.out aten::randn_like.out aten::randperm.out "

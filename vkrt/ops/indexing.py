@@ -23,6 +23,9 @@ from vkrt.ops.strided_copy import MAX_DIMS, Walk
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
+# Texels of a row that an invocation may copy, where so many invocations are left
+RUNS, LEAST = (8, 4, 2), 256
+
 
 def indices_along(x: Tensor, dim: int, index: Tensor, *_others: Any) -> Iterator[Indices]:
     """Indices along one dimension, of which a 0-d tensor has none."""
@@ -194,8 +197,17 @@ def _rows(cx, source: Operand, places: Operand, out: Tensor, order: tuple[int, .
     """Adds the dispatch that makes each row of `out` (in `order`) the row that `places` names."""
     result = cx.write(out, order)
     slab = source.texels // rows if rows else 0
-    cx.dispatch(shader, [*result.grid, slab, rows, places.packed, *places.grid, *source.grid],
-                [result], [source, places], result.texels)
+    run = _run(cx, slab, result.texels)
+    cx.dispatch(shader, [*result.grid, slab, rows, places.packed, *places.grid, *source.grid, run],
+                [result], [source, places], result.texels // run, loops=run)
+
+
+def _run(cx, slab: int, texels: int) -> int:
+    """How many texels of a row of `slab` an invocation copies. CPU drivers take as long to begin
+    one as for copying several texels; on GPUs neighbours copy what lies side by side."""
+    if cx.target.tuning.shares:
+        return 1
+    return next((run for run in RUNS if slab % run == 0 and texels >= run * LEAST), 1)
 
 
 def _nowhere(places: Operand) -> Walk:

@@ -1,11 +1,13 @@
-"""What inputs may hold: numbers that a program reads from them, and indices."""
+"""What a run may find: numbers that a program reads from inputs, indices, counts of the data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vkrt.errors import UnsupportedError
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, order=True)
 class Read:
     """An element of an input whose value decides sizes or places.
 
@@ -16,6 +18,41 @@ class Read:
 
     input: int
     element: int
+
+
+@dataclass(frozen=True, order=True)
+class Count:
+    """How many elements of a tensor there are of a kind, which decides the size of a result and is
+    known when the run has come there.
+
+    Attributes:
+        number: which of the method's counts.
+        most: as many elements the program allows.
+    """
+
+    number: int
+    most: int
+
+
+# Numbers that decide sizes or places
+SizeValue = Read | Count
+
+
+class CountFound(UnsupportedError):
+    """A run has come to a count, which is another number than the sizes that it has been begun at
+    say. Only where counts differ from run to run over the same inputs does anybody see it.
+
+    Attributes:
+        number: which of the method's counts.
+        found: what it is.
+    """
+
+    def __init__(self, number: int, found: int):
+        super().__init__(f"count {number} of the data, which decides sizes, is {found} now: vkrt "
+                         "runs such programs where equal inputs give equal counts (do random "
+                         "numbers decide it?)")
+        self.number = number
+        self.found = found
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ WILD = np.array([0, -1, 99, -99, 2**31 - 1, -2**31, 3], np.int32)
 SAMPLES = [
     embedding_sample((11, 8), places(11, 2, 5, low=0)),
     embedding_sample((11, 7), places(11, 3, low=0)),
+    # Rows of which an invocation copies 2, 4 and 8 texels on CPU drivers
+    *(embedding_sample((11, 64), places(11, count, low=0)) for count in (33, 65, 130)),
     embedding_sample((11, 12), np.array(4, np.int32)),
     embedding_sample((7, 8), WILD, "limited"),
     embedding_sample((300, 4), places(300, 2, 3, 5, low=0)),

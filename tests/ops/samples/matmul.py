@@ -99,6 +99,9 @@ SAMPLES = [
                                                        ("aten.bmm.default", BMM[0]))
       for constants in ((0,), (0, 1))),
     _product("aten.bmm.default", (5, 1, 6, 3), ()),
+    # Times a column
+    *(_product("aten.bmm.default", (3, 13, 10, 1), constants) for constants in ((), (0,), (1,))),
+    *(_product("aten.mm.default", (70, 33, 1), constants) for constants in ((), (0,))),
     *(_addmm(sizes, -0.5, 0.25, constants) for sizes in ADDENDS
       for constants in ((0,), (1,), (2,), (0, 1), ())),
     *(_addmm(sizes, -0.5, 0.25, constants, (35, 21, 38)) for sizes in WIDE_ADDENDS

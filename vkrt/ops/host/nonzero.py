@@ -1,18 +1,23 @@
-"""Host kernels of the places of elements that are not zero: as many as a program has room for."""
+"""Host kernels of elements that the data choose, whose results are as large as there are such.
+
+A `count` is what the sizes of the run say, and where the data have another one the run has to begin
+anew: see `vkrt.method.counts`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vkrt.ops.dtypes import ANY
+from vkrt.ops.dtypes import ANY, INDEX
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import at_least
+from vkrt.ops.sizes import at_least, broadcast
+from vkrt.work.limits import CountFound
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def places_sizes(x, size, _fill):
+def places_sizes(x, size, _other):
     return ((at_least(size, 0, "size"), len(x)),)
 
 
@@ -28,3 +33,51 @@ def nonzero_static(x: np.ndarray, size: int, fill: int | None = None) -> np.ndar
     found = np.argwhere(x)[:int(size)]
     result[:len(found)] = found
     return result
+
+
+def check_count(number: int, expected: int, found: int) -> None:
+    """Raises CountFound where a count is not what the sizes of the run say."""
+    if found != expected:
+        raise CountFound(number, found)
+
+
+@host_kernel("aten::nonzero.out", "self:T count:i number:i", sizes=places_sizes, dtypes=ANY)
+def nonzero(x: np.ndarray, count: int, number: int) -> np.ndarray:
+    """The places of all elements that are not zero, a row of indices for each."""
+    import numpy as np
+
+    places = np.argwhere(x)
+    check_count(number, count, len(places))
+    return places
+
+
+def index_sizes(mask, count, _number):
+    return ((at_least(count, 0, "count"),),) * len(mask)
+
+
+@host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", sizes=index_sizes,
+             dtypes=INDEX)
+def mask_places(mask: np.ndarray, count: int, number: int) -> tuple[np.ndarray, ...]:
+    """The places of all elements that are true, for each dimension an array of indices: what the
+    mask is in the place of, where it stands among indices."""
+    import numpy as np
+
+    places = np.nonzero(mask)
+    check_count(number, count, len(places[0]))
+    return places
+
+
+def selected_sizes(x, mask, count, _number):
+    broadcast(x, mask)
+    return ((at_least(count, 0, "count"),),)
+
+
+@host_kernel("aten::masked_select.out", "self:T mask:T.bool count:i number:i",
+             sizes=selected_sizes, dtypes=ANY)
+def masked_select(x: np.ndarray, mask: np.ndarray, count: int, number: int) -> np.ndarray:
+    """All elements for which the mask, of sizes that go with those of x, is true."""
+    import numpy as np
+
+    x, mask = np.broadcast_arrays(x, mask)
+    check_count(number, count, int(np.count_nonzero(mask)))
+    return x[mask]

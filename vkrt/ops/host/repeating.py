@@ -5,29 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host.nonzero import check_count
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import need_rank, unsupported
+from vkrt.ops.sizes import at_least, need_rank
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def repeated_sizes(repeats, count):
+def repeated_sizes(repeats, count, _number):
     need_rank(repeats, 1, "repeats")
-    if count is None:
-        unsupported("output_size", "the size of the result depends on the data without it: export "
-                    "torch.repeat_interleave(.., output_size=N)")
-    return ((count,),)
+    return ((at_least(count, 0, "output_size"),),)
 
 
-@host_kernel("aten::repeat_interleave.Tensor_out", "repeats:T.int32 output_size:i?",
+@host_kernel("aten::repeat_interleave.Tensor_out", "repeats:T.int32 output_size:i number:i?",
              sizes=repeated_sizes, dtypes=ANY)
-def repeat_interleave(repeats: np.ndarray, count: int) -> np.ndarray:
-    """Each number from 0 on as often as its element says."""
+def repeat_interleave(repeats: np.ndarray, count: int, number: int | None = None) -> np.ndarray:
+    """Each number from 0 on as often as its element says. How many these are the program says, or
+    the data do: then it is the count of this number (see `vkrt.ops.host.nonzero`)."""
     import numpy as np
 
     if (repeats < 0).any():
         raise IndexError(f"repeats of {repeats.min()}")
-    if repeats.sum() != count:
-        raise IndexError(f"repeats of {repeats.sum()} in all, and an output_size of {count}")
+    found = int(repeats.sum())
+    if number is not None:
+        check_count(number, count, found)
+    elif found != count:
+        raise IndexError(f"repeats of {found} in all, and an output_size of {count}")
     return np.repeat(np.arange(len(repeats)), repeats)
