@@ -84,6 +84,9 @@ def test_failures_are_shown_once_for_each_cause(many, processes):
     whole = (many / "all.txt").read_text(encoding="utf-8")
     assert whole.count("    assert number == -1") == 40
     assert whole.count("x text") == whole.count("printed by the test") == 30
+    # Every test is counted once, whether it passed, failed or was skipped while it ran.
+    assert re.search(r"seconds by file, \d+ in all", out), out
+    assert re.search(r"\n +\d+\.\d  test_many\.py \(76\)\n", out), out
     # The closing line is pytest's own.
     assert "41 failed, 31 passed, 4 skipped, 30 errors" in lines[-1]
 
@@ -107,11 +110,3 @@ def test_a_folder_of_programs_that_is_not_there_is_an_error(many):
     code, out = run_tests(many, "-n", "0", VKRT_MODELS=os.pathsep.join([str(many), "/mistyped"]))
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "VKRT_MODELS names /mistyped, which is not a folder" in out and "Traceback" not in out
-
-
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_the_files_that_took_the_time_are_named(many, processes):
-    """Every test is counted once, whether it passed, failed or was skipped while it ran."""
-    _, out = run_tests(many, "-k", "absent or skipped or good or other", "-n", processes)
-    assert re.search(r"seconds by file, \d+ in all", out), out
-    assert re.search(r"\n +\d+\.\d  test_many\.py \(6\)\n", out), out

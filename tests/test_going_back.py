@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from support import graph_of_file, relative_l2
+from test_language import PROMPT
 
 from vkrt.lowering.lowering import lower
 from vkrt.text.model import LanguageModel, Session
 from vkrt.work.target import Target
 
 driver = pytest.mark.driver
-PROMPT = [1, 7, 33, 20, 9, 4, 58, 11, 2, 40, 17]
 
 
 def states_of(name):

@@ -20,7 +20,7 @@ MODULES = {
     "executable": "fit flat rows",
     "memory": "fetched packing reader sha256 source strategies",
     "runtime": ("compute_graph external handles host_calls map_probe pipelines pruning "
-                "state_memory streaming unfinished weights"),
+                "state_memory streaming timed_runs unfinished weights"),
     "vk": ("batch cache_folder capability check device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "
            "private_file resource"),

@@ -50,21 +50,25 @@ class Body:
 
 
 def loading(name: str, **options: Any) -> Callable[[ExitStack], Any]:
-    """Begins with a program that is loaded."""
-    return lambda stack: stack.enter_context(vkrt.load(MODELS / f"{name}.pte", **options))
+    """Begins with a program that is loaded, by its cached plan: no call fails yet."""
+    def begin(stack: ExitStack) -> Any:
+        plans = {"plan_cache": os.environ["XDG_CACHE_HOME"]}
+        return stack.enter_context(vkrt.load(MODELS / f"{name}.pte", **{**plans, **options}))
+
+    return begin
 
 
 def load(name: str, **options: Any) -> Callable[[Any, ExitStack], Any]:
     """Loads a program and runs it."""
-    return lambda _, stack: outputs_of(loading(name, **options)(stack))
+    return lambda _, stack: outputs_of(loading(name, plan_cache="off", **options)(stack))
 
 
 def anew(name: str, **options: Any) -> Callable[[Any], Any]:
-    """Loads it, runs it and closes it."""
+    """Loads it by its cached plan, runs it and closes it: no call fails any more."""
 
     def again(_: Any) -> Any:
         with ExitStack() as stack:
-            return load(name, **options)(None, stack)
+            return outputs_of(loading(name, **options)(stack))
 
     return again
 

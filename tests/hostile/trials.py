@@ -114,6 +114,9 @@ def run_trials(name: str, every: str, only: str = "") -> None:
             those that the body is there for.
         only: names of functions that fail in their place.
     """
+    # What is there already is not looked through behind every trial.
+    gc.collect()
+    gc.freeze()
     with sorting_on_host():
         _run_trials(name, every == "1", only)
 

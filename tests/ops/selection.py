@@ -1,14 +1,15 @@
 """Samples that together run every kernel, and those that a choice of kernels makes a difference to.
 
 What a sample runs is asked of its lowering, so a sample or a kernel that changes is dealt anew.
-The answers are kept in `.cache/tests`, under names that follow from everything they depend on.
+The answers are kept in `.cache/tests/samples`, under names that follow from everything they depend
+on.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,10 @@ from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
 ROOT = Path(__file__).parents[2]
-CACHE = ROOT / ".cache" / "tests"
+CACHE = ROOT / ".cache" / "tests" / "samples"
+
+# In how many parts variants are asked: processes that ask at the same time take one after the other
+PARTS = 32
 
 Item = TypeVar("Item")
 # A sample, as its name says, in a storage
@@ -45,6 +49,7 @@ def interface_of(kernel: str) -> str:
     return str([(binding.type, binding.writable) for binding in shader.bindings])
 
 
+@cache
 def chosen(what: str) -> set[Place]:
     """Samples in the storages in which they are to run.
 
@@ -52,7 +57,22 @@ def chosen(what: str) -> set[Place]:
         what: "kernels": every kernel once, and every sample's operator. "interfaces": every set of
             bindings that a kernel has, once.
     """
-    return {(name, storage) for name, storage in _kept("samples", _find)[what]}
+    places = []
+    for variant, by_storage in zip(variants(), _answers("samples", _kernels), strict=True):
+        first = number_of(variant) % 3
+        for storage in STORAGES[first:] + STORAGES[:first]:
+            kernels = set(by_storage[storage])
+            places.append(((str(variant), storage), {variant.sample.op, *kernels}
+                           if what == "kernels" else set(map(interface_of, kernels))))
+    return set(cover(places))
+
+
+def _kernels(variant: Variant) -> dict[str, list[str]]:
+    """The kernels of a variant by storage."""
+    graph = variant.case().graph
+    return {storage: sorted(kernels_on(graph, Target(
+        storage=storage, max_texels=1 << 26, max_image_extent=16384, scratch="any")))
+        for storage in STORAGES}
 
 
 def differing(name: str, differs: Callable[[Graph], bool],
@@ -64,45 +84,58 @@ def differing(name: str, differs: Callable[[Graph], bool],
         differs: says so of the graph of a variant.
         among: of which variants that is asked.
     """
+    answers = _answers(name, lambda variant: among(variant) and differs(variant.case().graph))
+    return [variant for variant, answer in zip(variants(), answers, strict=True) if answer]
+
+
+def _answers(name: str, ask: Callable[[Variant], Any]) -> list[Any]:
+    """What all variants answer, as JSON; from files, where that was asked before.
+
+    Processes that ask at the same time take one part after the other.
+    """
     every = list(variants())
-    return [every[number] for number in _kept(name, lambda: [
-        number for number, variant in enumerate(every)
-        if among(variant) and differs(variant.case().graph)])]
+    answers = [None] * len(every)
+    for can_wait in (False, True):
+        for number in range(PARTS):
+            part = slice(number, None, PARTS)
+            answers[part] = _kept(f"{name}-{number}", lambda some=every[part]: list(map(ask, some)),
+                                  can_wait) or answers[part]
+    return answers
 
 
-def _kept(name: str, find: Callable[[], Any]) -> Any:
-    """What `find` gives, as JSON; from the file, where it was asked for before."""
+def _kept(name: str, find: Callable[[], Any], can_wait: bool) -> Any:
+    """What `find` gives, as JSON; from the file, where a process has asked for it before.
+
+    Args:
+        can_wait: for a process that is at it; otherwise None is returned where there is one.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
     file = CACHE / f"{name}-{_stamp()}.json"
-    if not file.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        made = file.with_suffix(f".{os.getpid()}")
-        made.write_text(json.dumps(find()))
-        made.rename(file)
+    with open(file.with_suffix(".lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if can_wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return None
+        if not file.exists():
+            made = file.with_suffix(".new")
+            made.write_text(json.dumps(find()))
+            made.rename(file)
     return json.loads(file.read_text())
 
 
 @cache
 def _stamp() -> str:
-    """What the answers depend on: the samples, the operators, the kernels."""
+    """What the answers depend on: the samples, the operators, the kernels. Older answers go."""
     digest = hashlib.sha256(repr(sorted(catalog())).encode())
     folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / room for room in (
         "device", "graph", "lowering", "ops", "passes", "plan", "work"))]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _find() -> dict[str, list[Place]]:
-    runs: dict[Place, tuple[str, set[str]]] = {}
-    for variant in variants():
-        first = number_of(variant) % 3
-        graph = variant.case().graph
-        for storage in STORAGES[first:] + STORAGES[:first]:
-            runs[str(variant), storage] = variant.sample.op, kernels_on(graph, Target(
-                storage=storage, max_texels=1 << 26, max_image_extent=16384, scratch="any"))
-    return {"kernels": cover((place, {op, *kernels}) for place, (op, kernels) in runs.items()),
-            "interfaces": cover((place, set(map(interface_of, kernels)))
-                                for place, (_, kernels) in runs.items())}
+    stamp = digest.hexdigest()[:16]
+    for file in CACHE.glob("*"):
+        if stamp not in file.name:
+            file.unlink(missing_ok=True)
+    return stamp
 
 
 def cover(items: Iterable[tuple[Item, set[Any]]], seen: set[Any] | None = None) -> list[Item]:

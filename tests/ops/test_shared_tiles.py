@@ -47,6 +47,7 @@ def kernels(graph: Graph, tuning, storage: str = "texel", features=()) -> set[st
     return {step.shader for step in lower(graph, target).steps if isinstance(step, Dispatch)}
 
 
+@cache
 def with_large_tiles(half: bool, op: str = "") -> list[Variant]:
     """The samples (of one operator) that have the larger tile where there are few lanes."""
     return [variant for variant, graph in plain()

@@ -11,7 +11,7 @@ from libc.stdint cimport uint64_t
 
 from vkrt.capi.c_values cimport (
     Outputs, array_of, buffers_at, failed, input_of, memory_at, need, put_text, semaphores_at,
-    text_at, texts_at,
+    text_at, texts_at, words_of,
 )
 from vkrt.capi.table cimport (
     VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_failure, vkrt_host_device, vkrt_log,
@@ -114,20 +114,7 @@ cdef class Progress:
 cdef object load(source, const vkrt_options* options, vkrt_program* program):
     cdef Progress progress = None
     cdef size_t number
-    if options.packed != NULL:
-        raise InputError("vkrt_options: `packed` is no longer used and has to be null; `vkrt "
-                         "compile` makes a file that loads with its weights packed")
-    words = {"storage": text_at(options.storage), "weights": text_at(options.weights),
-             "prefetch": text_at(options.prefetch), "winograd": text_at(options.winograd),
-             "fusions": text_at(options.fusions), "specialize": text_at(options.specialize),
-             "pipeline_cache": text_at(options.pipeline_cache),
-             "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
-             "prefer": text_at(options.prefer), "cache": text_at(options.cache),
-             "chunk": options.chunk or None,
-             "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
-                                  else None),
-             "keep_cached": (options.keep_cached[0] != 0 if options.keep_cached != NULL
-                             else None)}
+    words = words_of(options)
     if options.progress != NULL:
         progress = Progress()
         progress.callback, progress.data = options.progress, options.progress_data
@@ -137,9 +124,7 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
     device = (adopt(options.host_device) if options.host_device != NULL
               else text_at(options.device))
     number = loading.load(source, device, options.memory_budget,
-                          options.smallest_memory != 0,
-                          {name: word for name, word in words.items() if word is not None}, paths,
-                          progress)
+                          options.smallest_memory != 0, words, paths, progress)
     program[0] = <vkrt_program>number
 
 

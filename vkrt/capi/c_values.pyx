@@ -97,6 +97,26 @@ cdef const char** array_of(texts, size_t* count) except? NULL:
     return <const char**><size_t>given_arrays[key]
 
 
+cdef dict words_of(const vkrt_options* options):
+    """The options of a load that are words, numbers or choices, by the names of `vkrt.load`: those
+    that are given."""
+    if options.packed != NULL:
+        raise InputError("vkrt_options: `packed` is no longer used and has to be null; `vkrt "
+                         "compile` makes a file that loads with its weights packed")
+    words = {"storage": text_at(options.storage), "weights": text_at(options.weights),
+             "prefetch": text_at(options.prefetch), "winograd": text_at(options.winograd),
+             "fusions": text_at(options.fusions), "specialize": text_at(options.specialize),
+             "pipeline_cache": text_at(options.pipeline_cache),
+             "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
+             "prefer": text_at(options.prefer), "cache": text_at(options.cache),
+             "chunk": options.chunk or None,
+             "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
+                                  else None),
+             "keep_cached": (options.keep_cached[0] != 0 if options.keep_cached != NULL
+                             else None)}
+    return {name: word for name, word in words.items() if word is not None}
+
+
 # Tensors and buffers
 
 cdef tuple sizes_of(int rank, const int64_t* sizes, str label):

@@ -6,7 +6,7 @@ from libc.stdlib cimport strtol
 from libc.string cimport memset, strcmp, strlen
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_LOADER, VKRT_OK, fail
-from vkrt.core.instance cimport say_no_driver
+from vkrt.core.library cimport say_no_driver
 from vkrt.core.physical cimport (
     MAX_DEVICES, check_version, free_physical, read_physical, usable_devices,
 )

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The Vulkan library, and the instance that all devices of the process share."""
+"""The instance that all devices of the process share."""
 
 from libc.stdint cimport uint32_t
 
@@ -31,6 +31,3 @@ cdef extern int adopt_instance "vkrt_adopt_instance"(
 cdef extern void retain_instance "vkrt_retain_instance"(Instance* instance) noexcept nogil
 # One user less; the last one destroys it, and the VkInstance that is owned.
 cdef extern void release_instance "vkrt_release_instance"(Instance* instance) noexcept nogil
-# Why the library finds no driver, and what to do: the environment may name other drivers than there
-# are. `text` has room for so many bytes.
-cdef extern const char* say_no_driver "vkrt_say_no_driver"(char* text, size_t size) noexcept nogil

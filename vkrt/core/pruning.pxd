@@ -4,7 +4,8 @@
 One module serves every kind and every size that may be compiled in, so most of its blocks are dead
 in any one pipeline: nine tenths of copy.comp are. Drivers leave dead blocks out too, but first they
 translate all of them, and lavapipe keeps the memory in which it does that as long as the pipeline
-lives. Here they are left out before: the 12 pipelines of resnet50 take 3 MB less.
+lives. Here they are left out before: processes of seven networks have 4 to 15 MB less anonymous
+memory, 7 to 20 % of it.
 
 What is known are constants, and the operations on them that `fold` has. A selection by a known
 condition becomes a branch; blocks that nothing reaches any more go, with their decorations; a phi

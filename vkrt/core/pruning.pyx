@@ -4,6 +4,7 @@ from libc.stdint cimport INT32_MAX, int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from vkrt.core.constant_folding cimport Code, evaluate, length, opcode, valid
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.opcodes cimport *
 
@@ -14,25 +15,6 @@ cdef enum:
     NEEDED = 2
     # The specification's limit
     MOST_IDS = 0x3FFFFF
-
-
-cdef struct Code:
-    const uint32_t* words
-    int size
-    uint32_t bound
-    # By id: whether it is a known constant, and which; of labels whether anything reaches them,
-    # where the terminator of their block is, and the label to which it goes if its condition is
-    # known (or else 0); whether it is the result of an instruction that goes.
-    uint8_t* is_known
-    int32_t* values
-    uint8_t* is_reached
-    int32_t* ends
-    uint32_t* taken
-    uint8_t* is_gone
-    # By id: the number of a specialization constant, one more than that
-    uint32_t* spec_ids
-    const Constant* constants
-    size_t constant_count
 
 
 cdef int prune_module(const uint32_t* words, size_t nbytes, const Constant* constants,
@@ -81,19 +63,6 @@ cdef int prune(Code* code, uint32_t** pruned, size_t* pruned_bytes, Error* error
     return VKRT_OK
 
 
-cdef inline uint32_t valid(const Code* code, uint32_t number) noexcept nogil:
-    """An id, or 0 for what is none."""
-    return number if number < code.bound else 0
-
-
-cdef inline int length(const uint32_t* at) noexcept nogil:
-    return at[0] >> 16
-
-
-cdef inline int opcode(const uint32_t* at) noexcept nogil:
-    return at[0] & 0xFFFF
-
-
 cdef int least_words(int op) noexcept nogil:
     """Words that an instruction has at least, of those whose operands are looked at."""
     if op in (OP_LABEL, OP_BRANCH, OP_SELECTION_MERGE, OP_NAME):
@@ -117,96 +86,6 @@ cdef int check(const Code* code, Error* error) noexcept nogil:
         return fail(error, VKRT_ERROR_FORMAT, b"not a SPIR-V module: its instructions do not end "
                     b"where it does")
     return VKRT_OK
-
-
-cdef uint32_t constant_of(const Code* code, uint32_t number, uint32_t default) noexcept nogil:
-    """The value of the specialization constant with an id."""
-    cdef size_t i
-    for i in range(code.constant_count):
-        if code.spec_ids[number] == code.constants[i].id + 1:
-            return code.constants[i].value
-    return default
-
-
-cdef int evaluate(Code* code) noexcept nogil:
-    """Finds what is known; returns where the functions begin."""
-    cdef int at = HEADER_WORDS
-    cdef int functions = -1
-    cdef const uint32_t* word
-    cdef int op, size
-    cdef uint32_t number
-    while at < code.size:
-        word = code.words + at
-        op, size = opcode(word), length(word)
-        number = valid(code, word[2]) if size > 2 else 0
-        if op == OP_DECORATE and word[2] == SPEC_ID and size > 3:
-            code.spec_ids[valid(code, word[1])] = word[3] + 1
-        elif op == OP_CONSTANT_TRUE or op == OP_CONSTANT_FALSE:
-            learn(code, number, op == OP_CONSTANT_TRUE)
-        elif op == OP_CONSTANT and size == 4:
-            learn(code, number, <int32_t>word[3])
-        elif op == OP_SPEC_CONSTANT and size == 4:
-            learn(code, number, <int32_t>constant_of(code, number, word[3]))
-        elif op == OP_SPEC_CONSTANT_OP:
-            fold(code, number, word[3], word + 4, size - 4)
-        elif op == OP_FUNCTION and functions < 0:
-            functions = at
-        elif functions >= 0 and OP_LOGICAL_EQUAL <= op <= OP_S_LESS_EQUAL and size > 2:
-            fold(code, number, op, word + 3, size - 3)
-        at += size
-    return functions if functions >= 0 else code.size
-
-
-cdef void learn(Code* code, uint32_t number, int32_t value) noexcept nogil:
-    code.is_known[number] = 1
-    code.values[number] = value
-
-
-cdef void fold(Code* code, uint32_t number, int op, const uint32_t* operands,
-               int count) noexcept nogil:
-    """Learns the result of an operation, if it is one of those below, of what is known."""
-    cdef uint32_t first = valid(code, operands[0]) if count > 0 else 0
-    cdef uint32_t second = valid(code, operands[1]) if count > 1 else 0
-    cdef uint32_t chosen
-    cdef bint knows_a = count > 0 and code.is_known[first]
-    cdef bint knows_b = count > 1 and code.is_known[second]
-    cdef int32_t a = code.values[first] if knows_a else 0
-    cdef int32_t b = code.values[second] if knows_b else 0
-    if op == OP_LOGICAL_AND and ((knows_a and not a) or (knows_b and not b)):
-        learn(code, number, 0)
-    elif op == OP_LOGICAL_OR and ((knows_a and a) or (knows_b and b)):
-        learn(code, number, 1)
-    elif op == OP_LOGICAL_NOT and knows_a:
-        learn(code, number, not a)
-    elif op == OP_SELECT and knows_a and count == 3:
-        chosen = valid(code, operands[1 if a else 2])
-        if code.is_known[chosen]:
-            learn(code, number, code.values[chosen])
-    elif knows_a and knows_b:
-        if op == OP_LOGICAL_AND:
-            learn(code, number, 1)
-        elif op == OP_LOGICAL_OR:
-            learn(code, number, 0)
-        elif op == OP_I_EQUAL or op == OP_LOGICAL_EQUAL:
-            learn(code, number, a == b)
-        elif op == OP_I_NOT_EQUAL or op == OP_LOGICAL_NOT_EQUAL:
-            learn(code, number, a != b)
-        elif op == OP_S_GREATER:
-            learn(code, number, a > b)
-        elif op == OP_S_GREATER_EQUAL:
-            learn(code, number, a >= b)
-        elif op == OP_S_LESS:
-            learn(code, number, a < b)
-        elif op == OP_S_LESS_EQUAL:
-            learn(code, number, a <= b)
-        elif op == OP_BITWISE_AND:
-            learn(code, number, a & b)
-        elif op == OP_I_ADD:
-            learn(code, number, <int32_t>(<uint32_t>a + <uint32_t>b))
-        elif op == OP_I_SUB:
-            learn(code, number, <int32_t>(<uint32_t>a - <uint32_t>b))
-        elif op == OP_I_MUL:
-            learn(code, number, <int32_t>(<uint32_t>a * <uint32_t>b))
 
 
 cdef void find_ends(Code* code, int at) noexcept nogil:

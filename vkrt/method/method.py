@@ -327,6 +327,7 @@ class Method(DeviceBound):
         # What few ask for
         from vkrt.method.profile import summarize, takes_timestamps
         from vkrt.plan.commands import profiled_plan
+        from vkrt.runtime.timed_runs import time_runs
 
         self._device.check_process()
         if repeat < 1:
@@ -350,7 +351,7 @@ class Method(DeviceBound):
             if isinstance(planned, Executable):
                 planned = self._planned_as(execution)
             plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
-            runs = compute.profile(plan, write, _run_kernel, timestamps, repeat + 1)
+            runs = time_runs(compute, plan, write, _run_kernel, timestamps, repeat + 1)
         return summarize(planned.graph, planned.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 

@@ -1,6 +1,6 @@
 """Profile: what every step of a method takes, beside what the device could do.
 
-The times come from `ComputeGraph.profile`, the bytes from the operands, the arithmetic from
+The times come from `vkrt.runtime.timed_runs`, the bytes from the operands, the arithmetic from
 `vkrt.ops.flops`.
 """
 

@@ -8,7 +8,7 @@ of their bytes; older blobs hold them behind the flatbuffer.
 from dataclasses import dataclass
 from struct import unpack_from
 
-from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, VK_DATATYPE_UNSET, VK_DATATYPES, nbytes_of, numel_of
+from vkrt.pte.dtype import MAX_RANK, VK_DATATYPE_UNSET, VK_DATATYPES, Extent, nbytes_of
 from vkrt.pte.external import External
 from vkrt.pte.flatbuffer import Buffer, Table
 from vkrt.pte.instruction import ids_below
@@ -29,7 +29,7 @@ _LAYOUTS = {0, 1, 2, 3, 4, 5, 6, 8, 9, DEFAULT}
 
 
 @dataclass(frozen=True, slots=True)
-class VkTensor:
+class VkTensor(Extent):
     """A tensor of the graph. Sizes are upper bounds where shapes are dynamic.
 
     Attributes:
@@ -47,14 +47,6 @@ class VkTensor:
     storage: int = DEFAULT
     layout: int = DEFAULT
     staging_dtype: str = ""
-
-    @property
-    def numel(self) -> int:
-        return numel_of(self.sizes)
-
-    @property
-    def nbytes(self) -> int:
-        return self.numel * ITEMSIZE[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

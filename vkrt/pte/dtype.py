@@ -34,6 +34,22 @@ def numel_of(sizes: tuple[int, ...]) -> int:
     return count
 
 
+class Extent:
+    """How much a tensor holds that has sizes and a dtype: the base of a dataclass with these."""
+
+    __slots__ = ()
+    dtype: str
+    sizes: tuple[int, ...]
+
+    @property
+    def numel(self) -> int:
+        return numel_of(self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * ITEMSIZE[self.dtype]
+
+
 def nbytes_of(dtype: str, sizes: tuple[int, ...], what: str, at: int) -> int:
     """Bytes of the contiguous tensor, after checking rank and magnitude of `sizes`.
 

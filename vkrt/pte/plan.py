@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
-from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, SCALAR_TYPES, nbytes_of, numel_of
+from vkrt.pte.dtype import MAX_RANK, SCALAR_TYPES, Extent, nbytes_of
 from vkrt.pte.flatbuffer import Table
 from vkrt.pte.instruction import (
     DelegateCall,
@@ -29,7 +29,7 @@ STATIC, DYNAMIC_BOUND, DYNAMIC_UNBOUND = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMeta:
+class TensorMeta(Extent):
     """A tensor at program level. Sizes are upper bounds where `dynamism` is DYNAMIC_BOUND (1).
 
     Attributes:
@@ -54,14 +54,6 @@ class TensorMeta:
     mutable: bool = False
     external_key: str | None = None
     name: str | None = None
-
-    @property
-    def numel(self) -> int:
-        return numel_of(self.sizes)
-
-    @property
-    def nbytes(self) -> int:
-        return self.numel * ITEMSIZE[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,25 +30,13 @@ from vkrt.runtime.unfinished import keep, release, sweep
 from vkrt.core cimport execution as core
 from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
 from vkrt.core.block cimport Block as CoreBlock
-from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK, Error
-from vkrt.core.execution cimport Execution
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK
 from vkrt.core.handles cimport Handles as CoreHandles
 from vkrt.core.handles cimport copy_from_range, copy_to_range
-from vkrt.core.host_kernel cimport Host, StepTime
-from vkrt.core.profile cimport Profile, close_profile, open_profile, run_profile
-from vkrt.core.records cimport HostArrayRow, Rows as Span
 from vkrt.core.state_changes cimport leaves_states
-from vkrt.executable.rows cimport Rows
-from vkrt.memory.reader cimport Reader
-from vkrt.runtime.external cimport ExternalBinding
-from vkrt.runtime.host_calls cimport HostCalls, calls_of, run_host_call
-from vkrt.runtime.pipelines cimport KernelTable, Pipelines
-from vkrt.runtime.state_memory cimport StateMemory
-from vkrt.runtime.streaming cimport Streamer
+from vkrt.runtime.host_calls cimport calls_of, run_host_call
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.batch cimport SemaphoreList
 from vkrt.vk.check cimport check_status
-from vkrt.vk.device cimport Device
 from vkrt.vk.interruption cimport poll_interruption
 from vkrt.vk.memory cimport Block
 
@@ -62,26 +50,6 @@ cdef class ComputeGraph:
         pipelines: of the method, in which some may be in the making.
         plan: an `ExecutionPlan`.
     """
-
-    cdef Device device
-    cdef Pipelines pipelines
-    cdef object plan
-    cdef Rows rows
-    cdef KernelTable kernels
-    cdef Execution core
-    # What it is bound to: these hold what the device reads in a run that was interrupted
-    cdef tuple weights
-    cdef StateMemory state
-    cdef tuple blocks
-    cdef HostCalls calls
-    cdef Streamer streamer
-    cdef Reader row_reader
-    # A profile whose run was interrupted
-    cdef Timing timing
-    # Held by the thread that waits: the graph's owner, or one that loads another program
-    cdef object settling
-    cdef readonly bint unfinished
-    cdef readonly bint bound
 
     def __cinit__(self, Device device not None, Pipelines pipelines not None, plan not None):
         self.device = device
@@ -180,9 +148,9 @@ cdef class ComputeGraph:
         """The device is done with the run that was interrupted."""
         self.unfinished = False
         release(self)
-        timing, self.timing = self.timing, None
-        if timing is not None:
-            timing.close()
+        recording, self.recording = self.recording, None
+        if recording is not None:
+            recording.close()
 
     def is_done(self):
         """Whether `settle` would not have to wait, as far as that can be told."""
@@ -286,12 +254,12 @@ cdef class ComputeGraph:
         cdef SemaphoreList after = self._semaphores(signals)
         cdef const CoreSemaphoreList* first = _core_of(before)
         cdef const CoreSemaphoreList* last = _core_of(after)
-        cdef Host host = self._host(run_kernel)
+        cdef Host host = self.host(run_kernel)
         cdef Error error
         cdef int status
         with nogil:
             status = core.run_execution(&self.core, &host, first, last, &error)
-        self._check_run(status, &error)
+        self.check_run(status, &error)
 
     def start(self, waits, signals):
         """Submits a run of which everything is on the device, and returns: `settle` waits for it.
@@ -306,22 +274,22 @@ cdef class ComputeGraph:
         cdef int status
         with nogil:
             status = core.start_execution(&self.core, first, last, &error)
-        self._check_run(status, &error)
+        self.check_run(status, &error)
 
     def copy_in(self):
         """Copies what the device copies of external inputs, and waits for that."""
-        cdef Host host = self._host(None)
+        cdef Host host = self.host(None)
         cdef Error error
         cdef int status
         with nogil:
             status = core.copy_external_inputs(&self.core, &host, &error)
-        self._check_run(status, &error)
+        self.check_run(status, &error)
 
     cdef SemaphoreList _semaphores(self, semaphores):
         """Those of a run; None for none, as in most runs."""
         return SemaphoreList(self.device, semaphores) if semaphores else None
 
-    cdef Host _host(self, run_kernel) except *:
+    cdef Host host(self, run_kernel) except *:
         """What a run asks of Python."""
         cdef Host host
         memset(&host, 0, sizeof(host))
@@ -330,7 +298,7 @@ cdef class ComputeGraph:
         host.run_kernel, host.kernel_data = run_host_call, <void*>self.calls
         return host
 
-    cdef int _check_run(self, int status, const Error* error) except -1:
+    cdef int check_run(self, int status, const Error* error) except -1:
         """Holds everything that the device may still be at work on, and raises what went wrong."""
         cdef int number = errno
         if core.is_at_work(&self.core):
@@ -349,83 +317,6 @@ cdef class ComputeGraph:
         if status != VKRT_OK and self.state is not None and leaves_states(&self.core, error):
             self.state.core.inconsistent = True
         return 0
-
-    def profile(self, plan, write_inputs, run_kernel, bint on_device, int repeat):
-        """Runs timed, from a recording that is made for this and dropped again.
-
-        Args:
-            plan: an `ExecutionPlan` of the same dispatches in which every step runs alone.
-            write_inputs: called before each run, because a run may write over its inputs.
-            run_kernel: see `run`.
-            on_device: times are the device's timestamps around every step; otherwise every step of
-                the plan is a submission, and the host takes the time until it is done.
-            repeat: how many runs.
-
-        Returns:
-            For each run, when it began and when its results were there (`time.perf_counter`), and
-            (start, seconds) of every step on the same clock. Timestamps are put on it as if the
-            first step had begun with the run, and none before a step of the host that it follows.
-
-        Raises:
-            UnsupportedError: the queue has no timestamps, or steps cannot be submitted one by one
-                because weights are streamed.
-        """
-        cdef Timing timing = Timing(plan)
-        cdef HostCalls calls = self.calls
-        cdef list runs = []
-        cdef Error error
-        try:
-            check_status(open_profile(&self.core, &timing.rows.records, timing.rows.execution,
-                                      on_device, &timing.core, &error), &error)
-            self.calls = calls_of(plan, &timing.core.handles)
-            for _ in range(repeat):
-                write_inputs()
-                runs.append(self._time_run(timing, run_kernel))
-        finally:
-            self.calls = calls
-            if self.unfinished:
-                self.timing = timing
-            else:
-                timing.close()
-        return runs
-
-    cdef tuple _time_run(self, Timing timing, run_kernel):
-        cdef Host host = self._host(run_kernel)
-        cdef StepTime run
-        cdef StepTime* steps = <StepTime*>calloc(<size_t>timing.core.count + 1, sizeof(StepTime))
-        cdef Error error
-        cdef int status
-        if steps == NULL:
-            raise MemoryError()
-        try:
-            with nogil:
-                status = run_profile(&timing.core, &host, &run, steps, &error)
-            self._check_run(status, &error)
-            return (run.start, run.start + run.seconds,
-                    [(steps[i].start, steps[i].seconds) for i in range(timing.core.count)])
-        finally:
-            free(steps)
-
-
-@cython.no_gc_clear
-cdef class Timing:
-    """A profile's recording.
-
-    Args:
-        plan: an `ExecutionPlan`.
-    """
-
-    cdef Profile core
-    cdef Rows rows
-
-    def __cinit__(self, plan):
-        self.rows = Rows(execution=plan)
-
-    def close(self):
-        close_profile(&self.core)
-
-    def __dealloc__(self):
-        close_profile(&self.core)
 
 
 cdef const CoreSemaphoreList* _core_of(SemaphoreList semaphores):
