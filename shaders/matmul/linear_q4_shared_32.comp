@@ -8,25 +8,23 @@
 #define TILE 32
 #define WEIGHT_DTYPE i32
 #include "q4.glsl"
+#include "q4_lines.glsl"
 #include "shared_tile.glsl"
 
-// Texels of a line of the weight, of 32 elements, and of a group.
-PARAM(8, texels)
-PARAM(9, group_texels)
 // Texels of the summed dimension in one of the weight's.
 #define EACH 8
 
 POSITION from[LINES];
-int column[LINES];
+int column[LINES], line[LINES];
 int at_k, scales_of_group;
 
 void look_at(int k) {
   at_k = k;
-  scales_of_group = QUOTIENT(k / EACH, group_texels) * ((columns + 3) / 4);
+  scales_of_group = scales_at(k / EACH);
 }
 T4 source_texel(int j) { return LOAD(source, NEXT(from[j], at_k)); }
 T4 matrix_texel(int j) {
-  ivec4 words = LOAD_FLAT_AS(weight, column[j] * texels + at_k / EACH, i32);
+  ivec4 words = LOAD_FLAT_AS(weight, line[j] + at_k / EACH, i32);
   float scale = LOAD_FLAT(scales, scales_of_group + column[j] / 4)[column[j] & 3];
   int word = words[at_k / 2 & 3];
   vec4 v = (at_k & 1) == 0 ? four_of(word) * UNIT : last_four_of(word) * LAST_UNIT;
@@ -44,6 +42,7 @@ void main() {
   [[unroll]] for (int j = 0; j < LINES; j++) {
     from[j] = AT_ROW(min(first + LINE(j), rows - 1), 0, source_X, source_Z);
     column[j] = min(first_column + LINE(j), columns - 1);
+    line[j] = line_at(column[j]);
   }
   if (!sum_up(EACH * texels)) return;
 

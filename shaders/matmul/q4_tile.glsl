@@ -1,19 +1,17 @@
 // Rows times a matrix of 4-bit weights with a register tile: one invocation computes TILE_M rows
 // times TILE_N texels of 4 columns of the result. The including shader defines both.
 //
-// Weights are in groups that are whole texels of 32 elements. Who loads a weight unpacks it, and in
-// variants for the feature shuffle 8 lanes do that for each other.
+// Who loads a weight unpacks it, and in variants for the feature shuffle 8 lanes do that for each
+// other.
 #define WEIGHT_DTYPE i32
 #include "q4.glsl"
+#include "q4_lines.glsl"
 #include "neighbours.glsl"
 #include "shuffle.glsl"
 
-// Texels of a line of the weight, and of a group.
-PARAM(8, texels)
-PARAM(9, group_texels)
 #if TILE_M == 2
 // Whether words are loaded one by one: whole texels of 4 lines are half of 32 registers.
-CASE(10, by_words)
+CASE(14, by_words)
 #else
 #define by_words 0
 #endif
@@ -29,7 +27,7 @@ void main() {
   int z = place.y * TILE_N;
   int result_Z = (columns + 3) / 4;
   // Where lines of the tile's columns begin.
-#define LINE_OF(j) min(4 * z + LINE(j), columns - 1) * texels
+#define LINE_OF(j) line_at(4 * z + LINE(j))
 #if TILE_N == 1
   // Both are found anew each time: kept, they are registers too many (Mali's compiler spills 2 to 5).
 #define LINE_AT(j) LINE_OF(j)
@@ -58,7 +56,7 @@ void main() {
       [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
         words[j] = LOAD_FLAT_AS(weight, LINE_AT(j) + t, i32);
     }
-    int group = QUOTIENT(t, group_texels) * result_Z;
+    int group = scales_at(t);
     vec4 scale;
     [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++) {
       // Of lines that are neighbours it is one texel.

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import numpy as np
 from harness import normal
-from small_graphs import Constants, graph_of, value
+from small_graphs import Constants, graph_of, layer, value
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
@@ -60,13 +60,22 @@ class Network:
         return self.node("aten.linear.default", self.last,
                          self.weight(columns, self.last.sizes[-1]), self.weight(columns))
 
+    def layer(self, kind: str, columns: int, bias: bool = False, group: int | None = 32) -> Tensor:
+        """A linear layer of a kind that `small_graphs.layer` has."""
+        self.seed += 10
+        out = Tensor((*self.last.sizes[:-1], columns), "float32",
+                     name=f"result {len(self.nodes)}")
+        self.nodes.append(layer(kind, self.last, out, self.constants, bias, self.seed, group))
+        self.last = out
+        return out
+
     def graph(self) -> Graph:
         return graph_of(self.x, self.nodes, *self.more)
 
 
-def expanded(side: int = 33) -> Network:
+def expanded(side: int = 33, images: int = 1) -> Network:
     """Blocks of three convolutions whose middle has six times the channels."""
-    net = Network(1, 3, side, side)
+    net = Network(images, 3, side, side)
     net.convolution(8, stride=2)
     for _ in range(2):
         first = net.last

@@ -120,7 +120,7 @@ def test_blocks_take_little_memory(rows):
 def test_the_result_takes_the_place_of_queries_that_nothing_else_reads(how):
     graph = attention(2, 600, 16, shared=how == "shared", kept=how == "kept",
                       width=8 if how == "width" else 0)
-    work = lower(graph, Target())
+    work = lower(graph, Target(prefer="speed"))
     place = work.inputs[0].storage
     assert work.steps[0].reads[0].storage is place
     assert any(step.writes[0].storage is place for step in work.steps) == (how == "queries")
@@ -131,6 +131,18 @@ def test_few_scores_are_made_at_once():
     graph = attention(2, 100, 16)
     assert [step.shader.partition(".")[0].partition("_")[0] for step in lower(
         graph, Target()).steps] == ["matmul", "softmax", "copy", "matmul"]
+
+
+def test_fewer_scores_over_a_cache_where_memory_is_preferred():
+    """Of 4 heads and 256 keys 4 KB for each of 256 queries, in blocks of 1 MB or of 256 KB."""
+    x = Tensor((1, 256, 4, 8), "float32", name="x")
+    out = Tensor(x.sizes, "float32")
+    graph = Graph("attention", [x], [out], [Node(
+        "llama.custom_sdpa.default", (x, x, x, 0, None, 0.0, True, None), (out,))]).finish()
+    scores = {prefer: max(step.writes[0].storage.nbytes for step in lower(
+        graph, Target(prefer=prefer)).steps if "scores" in step.shader)
+        for prefer in ("memory", "balanced")}
+    assert scores == {"memory": 1 << 18, "balanced": 1 << 20}
 
 
 def test_blocks_keep_the_lanes_of_a_device_busy():

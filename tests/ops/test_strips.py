@@ -14,12 +14,14 @@ from small_graphs import rewritten
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
 from vkrt.ops import strided_copy
+from vkrt.ops.convolution import saved_by_scratch
 from vkrt.ops.registry import known, operators
 from vkrt.ops.rows import Window
 from vkrt.passes.divide_activations import divided
 from vkrt.passes.division_plan import plan_divisions
 from vkrt.passes.strip_region import Region
 from vkrt.work.records import Dispatch
+from vkrt.work.speed import Speed
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -96,12 +98,29 @@ def test_buffers_that_are_too_large():
         lower(graph, replace(target, skipped=frozenset({"divide_activations"})))
 
 
-def test_a_dynamic_graph_stays_whole():
-    """Other sizes are lowered from the memory of these, node by node."""
+def test_a_dynamic_graph_has_no_strips():
+    """Other sizes have other rows."""
     net = expanded()
     net.x.dynamic_dims = (2,)
     graph = replace(net.graph(), chain=list(net.nodes))
     assert graph.is_dynamic and not joins(rewritten(graph, prefer="memory"))
+
+
+def test_what_strips_take_of_winograds_method():
+    """Scratch memory, where it would be faster; workgroups that share memory need none."""
+    net = Network(1, 64, 96, 96)
+    net.convolution(64)
+    net.convolution(64)
+    net.convolution(4, stride=2)
+    graph = net.graph()
+    plain = Target(scratch="spare", speed=Speed(dispatch=0.0))
+    shared = replace(plain, max_invocations=256, max_shared=1 << 15, tuning=replace(
+        plain.tuning, shares=True, registers=128))
+    wide, _, strided = net.nodes
+    assert saved_by_scratch(wide, plain) > 0.2
+    assert not saved_by_scratch(wide, replace(plain, scratch="none"))
+    assert not saved_by_scratch(wide, shared) and not saved_by_scratch(strided, plain)
+    assert not plan_divisions(graph, plain) and plan_divisions(graph, shared)
 
 
 def test_results_are_made_to_their_ends():

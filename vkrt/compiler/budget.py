@@ -52,17 +52,20 @@ def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkLi
 def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterator[WorkList]:
     """Work lists of a method that may take less memory than `work` and each other, and more time.
     """
-    if options.memory_budget is None or graph.is_dynamic:
+    if options.memory_budget is None:
         return
-    target: Target = replace(work.target, prefer="memory")
-    others = {"balanced": (undivided(work.target), target), "speed": (target,), "memory": ()}
+    first = replace(work.target, slices=None)
+    target: Target = replace(first, prefer="memory")
+    others = {"balanced": (undivided(first), target), "speed": (target,), "memory": ()}
     counts = {len(work.steps)}
     for other in others[options.prefer]:
         made = lower(graph, other)
         # As many as before where neither has nodes in parts
         if len(made.steps) not in counts:
             counts.add(len(made.steps))
-            yield replace(made, memo=None)
+            yield made if graph.is_dynamic else replace(made, memo=None)
+    if graph.is_dynamic:
+        return
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
             yield replace(lower(graph, replace(target, max_weight=most)), memo=None)

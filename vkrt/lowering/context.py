@@ -17,6 +17,7 @@ from vkrt.lowering.placing import Placing
 from vkrt.lowering.reuse import Memo, NodeMemo
 from vkrt.lowering.storages import ImageTooLarge
 from vkrt.ops import strided_copy
+from vkrt.passes.slices import counts_in
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.work.records import StateRecord
 from vkrt.work.target import Target
@@ -91,7 +92,7 @@ class Lowering(Placing):
                         self.target, notes=self.notes(),
                         together=tuple(map(self._weights_of, self.graph.co_resident)),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
-                                  self.copied))
+                                  self.copied, tuple(counts_in(self.graph).items())))
 
     def _weights_of(self, numbers: Collection[int]) -> tuple[int, ...]:
         """Ids of the storages of the weights that nodes read, which are known by their numbers."""

@@ -45,7 +45,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
     """
     if base is not None:
-        target = base.target
+        target = replace(base.target, slices=base.memo.slices)
     note: tuple[str, ...] = ()
     if base is None and target.storage == "texture3d" and any(n.guard for n in graph.nodes):
         # What a branch did not make is read by `where`, and of an image nobody may read before it
@@ -64,6 +64,8 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
+    if base is not None and target.slices:
+        return _lower_rewritten(run_passes(graph, target), target, base)
     whole = run_passes(graph, undivided(replace(target, prefer="balanced")))
     if base is not None:
         return _lower_rewritten(whole, target, base)
@@ -94,7 +96,8 @@ def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> WorkList | No
     divided = run_passes(graph, target)
     if len(divided.nodes) == len(whole.nodes):
         return None
-    return _lower_rewritten(divided, target, None)
+    # At other sizes nodes may be whole: weights that one kernel reads then are those of `whole`.
+    return _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
 
 
 def _lower_rewritten(graph: Graph, target: Target, base: WorkList | None) -> WorkList:

@@ -46,12 +46,14 @@ class Memo:
         nodes: what was done for each node.
         weights: the operand of each weight by what it is made of and how it lies.
         copied: numbers of views that are not left where they are (`vkrt.lowering.parts_memory`).
+        slices: as `Target.slices` has them.
     """
 
     inputs: Mapping[Tensor, Operand] = field(default_factory=dict)
     nodes: tuple[NodeMemo, ...] = ()
     weights: Mapping[tuple[Any, ...], Operand] = field(default_factory=dict)
     copied: Collection[int] = frozenset()
+    slices: tuple[tuple[int, int], ...] = ()
 
 
 def with_weights_of(base: WorkList, work: WorkList) -> WorkList:

@@ -21,7 +21,7 @@ from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
 from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
-from vkrt.ops.score_blocks import SCORE_BYTES
+from vkrt.ops.score_blocks import fewest_bytes
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
 from vkrt.shader import kind
@@ -183,7 +183,7 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     source = cx.read(query, row_major(4))
     keys, values = cx.seen_flat(keys), cx.seen_flat(values)
     texels, width = source.grid[2], -(-rows // 4)
-    block = max(1, min(queries, SCORE_BYTES // (16 * width * heads * batch)))
+    block = max(1, min(queries, fewest_bytes(cx.target) // (16 * width * heads * batch)))
     where, numbers = position(cx, start)
     masks, mask_kind, strides = _masking(cx, mask, width)
     variant = cache_variant(keys.dtype, out.dtype)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 
 from vkrt.graph.graph import Node
-from vkrt.ops.sizes import Sizes
 from vkrt.ops.strided import RESHAPES, TURNS
-from vkrt.work.tensor import Tensor
 
 # An activation of the result, as a `vkrt.ops.epilogue.Epilogue`
 EPILOGUE = "epilogue"
 # A tensor of the result's sizes and dtype that is added to it
 RESIDUAL = "residual"
 # The first of the input channels of its weight that a layer multiplies, where its input has not all
-# of them; a multiple of 4
-INPUTS = "inputs"
+# of them, and the first of the output channels that it makes, where its result has not all; the
+# weight is there as a whole (`vkrt.ops.channels`)
+INPUTS, OUTPUTS = "inputs", "outputs"
 # Sizes of the result, which is a view of the operator's, with the same rows
 VIEW = "view"
 # How much wider the padding behind the input of a convolution, or of a pooling, is than that before
@@ -44,8 +41,6 @@ STRIDED = "strided"
 CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
 # Operators that take a border of what their padding is
 BORDERED = CONVOLUTIONS | {"aten.max_pool2d.default", "aten.max_pool2d_with_indices.default"}
-# Operators that take some input channels of their weight alone
-PARTIAL = frozenset({"aten.convolution.default", "aten.linear.default"})
 # Operators that take a factor
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
 # Attention as two products
@@ -83,24 +78,6 @@ class Permutation:
     """
 
     views: tuple[Node, ...]
-
-
-def input_sizes(node: Node) -> Callable[[Tensor], Sizes]:
-    """Sizes of the tensors of a node as the rule of its operator has to see them."""
-    if INPUTS in node.attributes:
-        x, weight = node.args[:2]
-        channels = x.sizes[1 if weight.rank > 2 else -1]
-        return lambda tensor: (tensor.sizes if tensor is not weight else
-                               (weight.sizes[0], channels, *weight.sizes[2:]))
-    border = node.attributes.get(BORDER)
-    if border is None:
-        return _sizes_of
-    x = node.args[0]
-    wider = (*x.sizes[:2], *(size + more for size, more in zip(x.sizes[2:], border, strict=True)))
-    return lambda tensor: wider if tensor is x else tensor.sizes
-
-
-_sizes_of = attrgetter("sizes")
 
 
 def layers_in(node: Node) -> tuple[Node, ...]:

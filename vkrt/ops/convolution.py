@@ -13,6 +13,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.ops import convolution_kernels, matmul, volume, winograd, winograd_shared
 from vkrt.ops.attributes import CONVOLUTIONS, INPUTS
+from vkrt.ops.channels import ChannelRule
 from vkrt.ops.convolution_kernels import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.epilogue import (
@@ -24,11 +25,12 @@ from vkrt.ops.epilogue import (
     over,
     plain,
 )
-from vkrt.ops.matmul_strided import some_inputs
+from vkrt.ops.matmul_strided import some_channels
 from vkrt.ops.registry import op
 from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
 from vkrt.ops.volume import Depth
+from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
 
 # Its place among the arguments
@@ -128,9 +130,11 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=EPILOGUES,
-    takes_residual=_takes_residual, rows=ROWS)
+    takes_residual=_takes_residual, rows=ROWS,
+    channels=ChannelRule(is_linear=False))
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
-    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS)
+    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS,
+    channels=ChannelRule(is_linear=False))
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias), or, pointwise, activation(x * weight + bias + residual)."""
@@ -158,7 +162,7 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
         other, first = node_residual(cx, source.order), cx.attribute(INPUTS)
         rows = source.grid[0] * source.grid[1]
         matrix, parts = ((cx.matrix(weight, source.order, 1), None) if first is None else
-                         some_inputs(cx, weight, source, first, rows))
+                         some_channels(cx, weight, source, first, rows))
         result = cx.write(out, source.order, over=over(other, source, matrix, *epilogue.vectors))
         matmul.multiply(cx, result, source, matrix, rows=rows, epilogue=epilogue, residual=other,
                         parts=parts)
@@ -197,13 +201,20 @@ def _single(cx, conv: Convolution, weight: Tensor, epilogue: EpilogueArgs) -> No
                 width * rows * texels, loops=conv.kernel[0] * (1 + -(-conv.kernel[1] // 4)))
 
 
-def may_use_winograd(node: Node) -> bool:
-    """Whether a node is a convolution that can be done at Winograd's points."""
-    if node.op not in CONVOLUTIONS:
-        return False
+def saved_by_scratch(node: Node, target: Target) -> float:
+    """Which part of the time of direct sums a convolution saves where it has scratch memory for all
+    of Winograd's points; 0 where it is done otherwise."""
+    if node.op not in CONVOLUTIONS or target.scratch != "spare":
+        return 0.0
     _, weight, _, stride, _, dilation, transposed, _, groups = node.args[:9]
-    return (not transposed and groups == 1 and tuple(weight.sizes[2:]) == (3, 3)
-            and {*stride, *dilation} <= {1} and weight.dtype == "float32")
+    if (transposed or groups != 1 or tuple(weight.sizes[2:]) != (3, 3)
+            or not {*stride, *dilation} <= {1} or weight.dtype != "float32"):
+        return 0.0
+    images, channels, height, width = node.outs[0].sizes
+    layer = winograd.Layer(weight.sizes[1], channels, width, height, images)
+    part = layer.time(target.tuning, layer.rows) / layer.direct_time(target.tuning)
+    is_done = part < winograd.GAIN and not winograd_shared.is_faster(layer, target)
+    return 1 - part if is_done else 0.0
 
 
 def _winograd_layer(conv: Convolution) -> winograd.Layer | None:

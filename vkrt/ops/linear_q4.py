@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Node
 from vkrt.ops import linear_q4_row, tiles
-from vkrt.ops.attributes import GATE, HORIZONTAL, RESIDUAL
+from vkrt.ops.attributes import GATE, HORIZONTAL, INPUTS, OUTPUTS, RESIDUAL
+from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.epilogue import node_residual, over
@@ -21,7 +22,7 @@ from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
-from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 from vkrt.work.tuning import Tile
 
@@ -62,7 +63,8 @@ def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) 
     elif others is not None:
         _horizontal(cx, source, [layer(node), *map(layer, others)])
     else:
-        _added(cx, source, layer(node))
+        _added(cx, source, replace(layer(node), first_input=cx.attribute(INPUTS) or 0,
+                                   first_output=cx.attribute(OUTPUTS)))
 
 
 def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
@@ -94,7 +96,8 @@ def _added(cx, source: Operand, layer: Layer) -> None:
 def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -> None:
     """Dispatches a layer by itself, whose result `other` is added to."""
     packed, factors = bytes_of(cx, layer.weight), cx.flat(layer.scales)
-    vector = cx.check_view(cx.vector(layer.bias, layer.out.dtype))
+    vector = cx.check_view(part_of_bias(cx.vector(layer.bias, layer.out.dtype), layer.first_output,
+                                        layer.columns))
     result = cx.write(layer.out, over=over(other, source, packed, factors, vector))
     rows, columns = source.grid[0] * source.grid[1], layer.columns
     # Where nothing is added, something of its kind is bound.
@@ -110,9 +113,9 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                           other is not None)
     else:
         reads = [source, words_of(packed), *further]
-        params += [layer.texels, layer.group // TEXEL]
+        params += _part_params(layer, source.packed)
         if multiply_shared(cx, "linear_q4", params, result, reads, short_name(result.dtype),
-                           rows=rows, columns=columns, texels=TEXEL // 4 * layer.texels,
+                           rows=rows, columns=columns, texels=source.grid[2],
                            sides=(SMALL,)):
             return
         tile = _tile_of(cx, reads, short_name(result.dtype), rows, columns)
@@ -120,7 +123,16 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
             params.append(cx.target.tuning.registers < REGISTERS[SMALLEST])
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
                     tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
-                    loops=5 * layer.texels, work=2 * math.prod(tile))
+                    loops=5 * source.packed // TEXEL, work=2 * math.prod(tile))
+
+
+def _part_params(layer: Layer, depth: int) -> list[int]:
+    """Which part of a weight meets a source of so many channels, as q4_lines.glsl has it."""
+    columns = -(-layer.weight.sizes[0] // 4)
+    return [depth // TEXEL, layer.group // TEXEL,
+            (layer.first_output or 0) * layer.texels + layer.first_input // TEXEL, layer.texels,
+            layer.first_input // layer.group * columns + (layer.first_output or 0) // 4,
+            columns]
 
 
 def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> Tile:
@@ -163,10 +175,21 @@ def need_bias(bias, columns, name="bias"):
         fail(name, f"expected sizes [{columns}], got {list(bias)}")
 
 
+def _group_unit(node: Node) -> int:
+    """Whole groups: each has a scale of its own."""
+    _, weight, _, group, _ = node.args
+    return group if is_whole(weight.sizes, group) else 0
+
+
+def _group_scales(node: Node, inputs: int, outputs: int) -> dict[Tensor, Sizes]:
+    return {node.args[2]: (inputs // node.args[3], _padded(outputs, 4))}
+
+
 @op("et_vk.linear_q4gsw.default",
     "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+    channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales), of_row=1,
+    takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node, x, _grouped)
@@ -185,16 +208,26 @@ def _channel_sizes(x, weight, scales):
     return ((*x[:-1], weight[0]),)
 
 
+def _channel_unit(node: Node) -> int:
+    weight = node.args[1]
+    return TEXEL if is_whole(weight.sizes, 2 * weight.sizes[1]) else 0
+
+
+def _channel_scales(node: Node, _inputs: int, outputs: int) -> dict[Tensor, Sizes]:
+    return {node.args[2]: (outputs,)}
+
+
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    of_row=1, takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
+    channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=_channel_scales), of_row=1,
+    takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""
     linear(cx, node, x, _by_channel)
 
 
-def _by_channel(out, x, weight, scales) -> Layer:
-    return Layer(out, weight, scales, max(x.sizes[-1], 1), high_first=True)
+def _by_channel(out, _x, weight, scales) -> Layer:
+    return Layer(out, weight, scales, max(2 * weight.sizes[1], 1), high_first=True)
 
 
 def _embedding_sizes(weight, scales, group, indices, _low_first):

@@ -43,6 +43,8 @@ class Layer:
         weight: [N, bytes of a line], a constant.
         scales: [K / group, N], or [N] for one group; N may be padded to 4.
         high_first: whether an even element is in the high half of its byte.
+        first_input, first_output: the first of the channels that are taken (`INPUTS`, `OUTPUTS`);
+            None for all output channels.
     """
 
     out: Tensor
@@ -51,6 +53,8 @@ class Layer:
     group: int
     bias: Tensor | None = None
     high_first: bool = False
+    first_input: int = 0
+    first_output: int | None = None
 
     @property
     def is_whole(self) -> bool:

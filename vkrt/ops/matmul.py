@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from vkrt.graph.graph import Node
 from vkrt.ops import strided_copy, tiles
-from vkrt.ops.attributes import FACTOR, INPUTS, PERMUTATION
+from vkrt.ops.attributes import FACTOR, INPUTS, OUTPUTS, PERMUTATION
 from vkrt.ops.broadcast import expanded, is_float
+from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import ONE_FLOAT, ONE_NUMBER
 from vkrt.ops.epilogue import (
     CURVES,
@@ -24,7 +25,7 @@ from vkrt.ops.epilogue import (
     plain,
 )
 from vkrt.ops.epilogue_q8 import words_of
-from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_inputs
+from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_channels
 from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
@@ -148,19 +149,21 @@ def _linear_sizes(x, weight, bias):
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
     takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
-    rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False))
+    rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False),
+    channels=ChannelRule())
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
-    other, first = node_residual(cx), cx.attribute(INPUTS)
+    other, first, column = node_residual(cx), cx.attribute(INPUTS), cx.attribute(OUTPUTS)
     rows = source.grid[0] * source.grid[1]
-    matrix, parts = ((_matrix(cx, weight, (0, 1)), None) if first is None else
-                     some_inputs(cx, weight, source, first, rows))
+    matrix, parts = ((_matrix(cx, weight, (0, 1)), None) if first is None and column is None else
+                     some_channels(cx, weight, source, first or 0, rows, column or 0,
+                                   out.sizes[-1]))
     if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
         # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
         other, bias = _expanded(cx, bias, out.sizes), None
-    vector = cx.vector(bias, out.dtype)
+    vector = part_of_bias(cx.vector(bias, out.dtype), column, out.sizes[-1])
     result = cx.write(out, over=over(other, source, matrix, vector))
     multiply(cx, result, source, matrix, rows=rows, residual=other, parts=parts,
              epilogue=plain(vector, bias is not None, node_epilogue(cx)))

@@ -100,10 +100,11 @@ def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -
     return Apart(source.source, matrix.source, -(-depth // 4), matrix.sizes[-1], params)
 
 
-def some_inputs(cx, weight: Tensor, source: Operand, first: int, rows: int
-                ) -> tuple[Operand, Apart | None]:
+def some_channels(cx, weight: Tensor, source: Operand, first: int, rows: int, column: int = 0,
+                  columns: int | None = None) -> tuple[Operand, Apart | None]:
     """The matrix of a weight [columns, inputs, 1..] for a source that has some of the inputs alone
-    (the attribute `INPUTS`), and how a kernel finds these in the whole weight.
+    (the attribute `INPUTS`), or a result that has some of the columns (`OUTPUTS`), and how a kernel
+    finds these in the whole weight.
 
     A kernel of one row, or of images, finds them in no weight but their own.
 
@@ -111,19 +112,23 @@ def some_inputs(cx, weight: Tensor, source: Operand, first: int, rows: int
         source: packed along its inputs, which are whole texels.
         first: the first of the inputs.
         rows: of the source.
+        column: the first of the columns.
+        columns: how many of them; None for all.
     """
-    columns, inputs, depth = weight.sizes[0], weight.sizes[1], source.packed
+    inputs, depth = weight.sizes[1], source.packed
+    columns = weight.sizes[0] if columns is None else columns
+    start = column * inputs + first
     if rows > 1 and cx.storage != "texture3d":
         matrix = cx.matrix(weight, (0, *range(2, weight.rank), 1), 1)
         texels = -(-depth // 4)
-        params = (1, 0, 0, 0, texels, first // 4, 0, 0, inputs // 4, 0, 0, 0, -(-columns // 4),
+        params = (1, 0, 0, 0, texels, start // 4, 0, 0, inputs // 4, 0, 0, 0, -(-columns // 4),
                   depth, APART)
         return matrix, Apart(source, matrix, texels, columns, params)
     constant = weight.constant
-    assert constant is not None  # as of every node with this attribute
+    assert constant is not None  # as of every node with such an attribute
     each = ITEMSIZE[constant.dtype]
     own = replace(weight, sizes=(columns, depth), constant=replace(
-        constant, offset=constant.offset + first * each, key=None,
+        constant, offset=constant.offset + start * each, key=None,
         nbytes=((columns - 1) * inputs + depth) * each))
     return cx.weight(own, (0, 1), 1, pitch=inputs), None
 

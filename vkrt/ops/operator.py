@@ -11,7 +11,8 @@ from typing import Any
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.ops import attributes
-from vkrt.ops.attributes import input_sizes, layers_in
+from vkrt.ops.attributes import BORDER, layers_in
+from vkrt.ops.channels import ChannelRule
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.rows import RowRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
@@ -91,6 +92,7 @@ class Operator:
         broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
             result where they have one element in a dimension.
         rows: how it is done for some rows of the result at a time; None where it is not.
+        channels: how it is done for some channels of its weight; None where it is not.
         reads_rows: whether its function lets the host read the rows of constants that a run has
             chosen, where the target has that (`Lowering.read_rows`).
     """
@@ -115,6 +117,7 @@ class Operator:
     takes_norm: Callable[..., bool] | None = None
     broadcasts: Collection[str] = ()
     rows: RowRule | None = None
+    channels: ChannelRule | None = None
     reads_rows: bool = False
 
     def infer(self, args: Sequence[Any],
@@ -143,6 +146,18 @@ class Operator:
         found = self.sizes(*(sizes_in(value, sizes_of) for value in read))
         return tuple(tuple(sizes) for sizes in found)
 
+    def _seen_sizes(self, node: Node) -> Callable[[Tensor], Sizes]:
+        """Sizes of the tensors of a node as the rule of sizes has to see them."""
+        others: dict[Tensor, Sizes] = {}
+        if self.channels is not None:
+            others.update(self.channels.part_sizes(node))
+        border = node.attributes.get(BORDER)
+        if border is not None:
+            x = node.args[0]
+            others[x] = (*x.sizes[:2], *(size + more for size, more in
+                                         zip(x.sizes[2:], border, strict=True)))
+        return lambda tensor: others.get(tensor, tensor.sizes)
+
     def result_dtypes(self, args: Sequence[Any], count: int) -> tuple[Allowed, ...]:
         """What the dtype of each of the `count` results may be; None where any is right.
 
@@ -166,7 +181,7 @@ class Operator:
         """
         try:
             read = self.schema.read(node.args)
-            expected = _result_sizes(self, node, self._sizes_for(read, input_sizes(node)))
+            expected = _result_sizes(self, node, self._sizes_for(read, self._seen_sizes(node)))
             dtypes = self.result_dtypes(node.args, len(node.outs))
         except (FormatError, UnsupportedError) as error:
             raise type(error)(f"{node}: {error}") from None
@@ -231,8 +246,8 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = (operator.takes_residual is not None and operator.takes_residual(*args)
                     and isinstance(value, Tensor)
                     and (value.dtype, tuple(value.sizes)) == (out.dtype, tuple(out.sizes)))
-        elif name == attributes.INPUTS:
-            fits = node.op in attributes.PARTIAL and _has_inputs(node, value)
+        elif name in (attributes.INPUTS, attributes.OUTPUTS):
+            fits = operator.channels is not None and operator.channels.fits(node)
         elif name == attributes.REQUANTIZATION:
             fits = operator.takes_requantization
         elif name == attributes.BORDER:
@@ -255,11 +270,3 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             raise FormatError(f"{node}: attribute {name} {value!r}, which the operator does not "
                               "take")
 
-
-def _has_inputs(node: Node, first: int) -> bool:
-    """Whether the weight of a product has the channels of its input from `first` on, in whole
-    texels, and its kernel adds what others make of the rest."""
-    x, weight = node.args[:2]
-    channels = x.sizes[1 if weight.rank > 2 else -1]
-    return (weight.constant is not None and not (first % 4 or weight.sizes[1] % 4)
-            and 0 <= first <= weight.sizes[1] - channels)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.graph.graph import Node
-from vkrt.ops.attributes import BORDER, EPILOGUE, FACTOR, INPUTS, RESIDUAL
+from vkrt.ops.attributes import BORDER, EPILOGUE, FACTOR, INPUTS, OUTPUTS, RESIDUAL
 from vkrt.ops.sizes import spread
 from vkrt.work.tensor import Tensor
 
@@ -108,7 +108,8 @@ def except_along(dims: Callable[[Node], Collection[int]], overwrites: bool = Tru
 def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
     """The windows of a node, its residual's included; None where it has other attributes that are
     about its rows."""
-    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS}:
+    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS,
+                                    OUTPUTS}:
         return None
     residual = node.attributes.get(RESIDUAL)
     return {**windows, residual: Window(dim)} if residual is not None else windows

@@ -38,10 +38,14 @@ def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
         reads: the source first.
         dtype: of the result.
     """
-    target = cx.target
+    return (is_faster(layer, cx.target)
+            and cx.compiled(SHADER, reads, short_name(dtype)) is not None)
+
+
+def is_faster(layer: Layer, target: Target) -> bool:
+    """The same of a driver that compiles the kernel."""
     return (target.tuning.shares and target.scratch != "none" and target.max_invocations >= SIZE
             and target.max_shared >= SHARED_BYTES and target.tuning.registers >= REGISTERS
-            and cx.compiled(SHADER, reads, short_name(dtype)) is not None
             and time(layer, target) < GAIN * direct_time(layer, target))
 
 

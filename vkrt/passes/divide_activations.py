@@ -14,7 +14,7 @@ from dataclasses import replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.passes.division_plan import MORE_TIME, plan_divisions
 from vkrt.passes.rewrite import Pass, are_right
-from vkrt.passes.slices import Chain, in_slices
+from vkrt.passes.slices import Chain, in_counts, in_slices
 from vkrt.passes.strip_region import Region
 from vkrt.passes.strips import in_strips
 from vkrt.work.target import Target
@@ -22,10 +22,11 @@ from vkrt.work.target import Target
 
 def divide_activations(graph: Graph, target: Target) -> Graph:
     """Runs of nodes are done in slices or in strips, unless the user prefers speed to memory."""
-    if not may_divide(graph, target):
-        return graph
     # Of a damaged program nothing is known, and lowering says what is wrong.
-    return divided(graph, plan_divisions(graph, target) if are_right(graph, graph.nodes) else [])
+    if not may_divide(graph, target) or not are_right(graph, graph.nodes):
+        return graph
+    return divided(graph, plan_divisions(graph, target) if target.slices is None
+                   else in_counts(graph, dict(target.slices)))
 
 
 DIVIDE_ACTIVATIONS = Pass("divide_activations", "nodes in slices of hidden channels and in strips "
@@ -34,8 +35,7 @@ DIVIDE_ACTIVATIONS = Pass("divide_activations", "nodes in slices of hidden chann
 
 def may_divide(graph: Graph, target: Target) -> bool:
     """Whether some nodes may be done in parts."""
-    return (target.prefer in MORE_TIME and not graph.is_dynamic
-            and DIVIDE_ACTIVATIONS.name not in target.skipped
+    return (target.prefer in MORE_TIME and DIVIDE_ACTIVATIONS.name not in target.skipped
             and not any(node.guard for node in graph.nodes))
 
 

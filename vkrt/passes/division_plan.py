@@ -22,7 +22,7 @@ from vkrt.passes.strip_region import Region
 from vkrt.work.target import Target
 
 # How much longer a method may take in parts, by what a load prefers
-MORE_TIME = {"memory": math.inf, "balanced": 0.04}
+MORE_TIME = {"memory": math.inf, "balanced": 0.08}
 # More bytes than any device has
 IMPOSSIBLE = 1 << 60
 
@@ -31,6 +31,8 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
                    ) -> list[Region | Chain]:
     """The runs with which the most bytes that are alive at a node are fewest, in their order; no
     two have a node in common. Empty where nothing becomes less.
+
+    Graphs with dynamic sizes have slices alone: the hidden channels are as many at all sizes.
 
     Args:
         strips, slices: which kinds of runs there may be.
@@ -43,9 +45,10 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
     more = sum(seconds) * MORE_TIME[target.prefer]
     most = ceiling = max(live.at_node, default=0)
     choices: dict[int, list[Choice]] = {}
+    strips = strips and not graph.is_dynamic
     regions = StripChoices(graph, live, target, seconds, more)
     if slices:
-        for choice in slice_choices(graph, live, target.speed, seconds):
+        for choice in slice_choices(graph, live, target, seconds):
             choices.setdefault(choice.run.end, []).append(choice)
 
     def found(nbytes: int) -> list[Region | Chain] | None:

@@ -44,8 +44,9 @@ class Liveness:
             if isinstance(tensor, Tensor):
                 self._enter(graph, tensor, -1)
                 self._nbytes[tensor] = tensor.numel * ITEMSIZE[tensor.dtype]
+        # States have memory of their own, and become there what they are behind the last node.
+        kept = {state.after for state in graph.states}
         for state in graph.states:
-            # States have memory of their own.
             self._enter(graph, state.before, -1)
             self._nbytes[state.before] = 0
         for index, node in enumerate(graph.nodes):
@@ -56,6 +57,8 @@ class Liveness:
                     self._copy_input(graph, tensor, index)
             for out in node.outs:
                 self._enter(graph, out, index)
+                if out in kept:
+                    self._nbytes[out] = 0
             source = node.args[0] if node.args else None
             if node.op in RESHAPES | TURNS and isinstance(source, Tensor):
                 self._join(node.outs[0], self.root[source])

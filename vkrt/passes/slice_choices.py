@@ -11,19 +11,23 @@ from vkrt.passes.division import Choice, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.slices import Chain, chains
 from vkrt.work.speed import Speed
+from vkrt.work.target import Target
 
 # How many slices are tried
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
-def slice_choices(graph: Graph, live: Liveness, speed: Speed, seconds: Sequence[float]
+def slice_choices(graph: Graph, live: Liveness, target: Target, seconds: Sequence[float]
                   ) -> Iterator[Choice]:
     """All chains, in as many slices as are worth trying.
 
     Args:
         seconds: that each node takes as a whole.
     """
-    for chain in chains(graph):
+    for chain in chains(graph, keeps_weights=graph.is_dynamic):
+        if chain.has_own_weights and graph.is_dynamic and target.storage == "texture3d":
+            # In images slices have weights of their own, and with one row nodes are whole.
+            continue
         around = bytes_around(chain, graph, live)
         whole = sum(seconds[chain.start:chain.end])
         before = max(live.at_node[chain.start:chain.end])
@@ -33,7 +37,7 @@ def slice_choices(graph: Graph, live: Liveness, speed: Speed, seconds: Sequence[
                 continue
             nbytes = around + _slice_bytes(divided, live)
             if nbytes < before:
-                yield Choice(divided, nbytes, whole + _more_seconds(divided, speed))
+                yield Choice(divided, nbytes, whole + _more_seconds(divided, target.speed))
 
 
 def _slice_bytes(chain: Chain, live: Liveness) -> int:

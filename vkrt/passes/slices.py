@@ -11,21 +11,17 @@ last node's sums are carried in another order, in the memory of its result.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Graph, Node, replaced
-from vkrt.ops.attributes import (
-    BORDER,
-    CONVOLUTIONS,
-    EPILOGUE,
-    INPUTS,
-    PARTIAL,
-    RESIDUAL,
-)
+from vkrt.ops.attributes import BORDER, EPILOGUE, INPUTS, OUTPUTS, RESIDUAL
+from vkrt.ops.channels import WEIGHT, ChannelRule
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Window
-from vkrt.passes.divide_weights import BIAS, LINEAR, WEIGHT, has_rows, rows_of
+from vkrt.ops.strided import RESHAPES
+from vkrt.passes.divide_weights import has_rows, rows_of
 from vkrt.passes.matching import Uses, arguments, declared
 from vkrt.work.tensor import Tensor, round_up
 
@@ -42,6 +38,9 @@ class Chain:
             sums over the hidden channels.
         nodes: those that are done in slices, by their indices; others are done as a whole before.
         dims: which dimension of each hidden tensor has the channels.
+        unit: a slice has a multiple of so many channels, but for the last one.
+        keeps_weights: whether linear layers make a slice with a whole weight, and not with rows of
+            it as a weight of their own.
         count: of slices.
     """
 
@@ -49,6 +48,8 @@ class Chain:
     end: int
     nodes: Mapping[int, Node]
     dims: Mapping[Tensor, int]
+    unit: int
+    keeps_weights: bool
     count: int = 1
 
     @property
@@ -62,6 +63,11 @@ class Chain:
         return self.last.outs
 
     @property
+    def has_own_weights(self) -> bool:
+        """Whether its slices have weights of their own in images, which have no parts."""
+        return _rule(self.last).divides
+
+    @property
     def channels(self) -> int:
         """How many hidden channels there are."""
         hidden = self.last.args[0]
@@ -69,20 +75,24 @@ class Chain:
 
     @property
     def width(self) -> int:
-        """Channels of a slice, in whole texels; the last one may have fewer."""
-        return round_up(-(-self.channels // self.count), 4)
+        """Channels of a slice, in whole units; the last one may have fewer."""
+        return round_up(-(-self.channels // self.count), self.unit)
 
     @property
     def slices(self) -> int:
-        """How many there are: with whole texels in each perhaps fewer than `count`."""
+        """How many there are: with whole units in each perhaps fewer than `count`."""
         return -(-self.channels // self.width)
 
 
-def chains(graph: Graph) -> Iterator[Chain]:
-    """All that can be done in slices."""
+def chains(graph: Graph, keeps_weights: bool = False) -> Iterator[Chain]:
+    """All that can be done in slices.
+
+    Args:
+        keeps_weights: see `Chain`: where other sizes have the nodes whole, or in other slices.
+    """
     uses = Uses(graph)
     for index, node in enumerate(graph.nodes):
-        found = _chain_to(graph, uses, index) if _sums_over_channels(node) else None
+        found = _chain_to(graph, uses, index, keeps_weights) if _sums_over_channels(node) else None
         if found is not None:
             yield found
 
@@ -106,27 +116,40 @@ def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
     return nodes
 
 
+def counts_in(graph: Graph) -> dict[int, int]:
+    """How many slices the chains of a graph are in, by the number of the last node."""
+    return dict(Counter(graph.number_of(index) for index, node in enumerate(graph.nodes)
+                        if INPUTS in node.attributes))
+
+
+def in_counts(graph: Graph, counts: Mapping[int, int]) -> list[Chain]:
+    """The chains of a graph that are in so many slices at other sizes (see `counts_in`), as many as
+    there are at these."""
+    return [replace(chain, count=counts[number]) for chain in chains(graph, keeps_weights=True)
+            if (number := graph.number_of(chain.end - 1)) in counts]
+
+
 def _sums_over_channels(node: Node) -> bool:
     """Whether a node is a product with a weight over all channels of what it reads, and its kernel
     adds another tensor. In half precision partial sums would be rounded."""
-    if (node.op not in PARTIAL or len(node.args) <= BIAS or node.is_host or node.guard
-            or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}):
+    if node.is_host or node.guard or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
         return False
-    x, weight = node.args[0], node.args[WEIGHT]
-    if not (isinstance(x, Tensor) and isinstance(weight, Tensor) and has_rows(weight)
-            and x.dtype == weight.dtype == "float32" and x.constant is None):
+    rule, takes = declared(node, "channels"), declared(node, "takes_residual")
+    args = None if rule is None or takes is None else arguments(node)
+    if not args or not takes(*args.values()) or not rule.takes_part(node):
         return False
-    takes, args = declared(node, "takes_residual"), arguments(node)
-    return bool(args and takes(*args.values()) and weight.sizes[1] % 4 == 0
-                and weight.sizes[1] > 4 and math.prod(node.outs[0].sizes) > weight.sizes[0])
+    x, out = node.args[0], node.outs[0]
+    return (x.dtype == "float32" and x.constant is None and has_rows(node.args[WEIGHT])
+            and x.sizes[rule.dim(x)] > rule.unit(node)
+            and math.prod(out.sizes) > out.sizes[rule.dim(out)])
 
 
-def _chain_to(graph: Graph, uses: Uses, end: int) -> Chain | None:
+def _chain_to(graph: Graph, uses: Uses, end: int, keeps_weights: bool) -> Chain | None:
     """The nodes that make what a node sums over, and that one; None where another node needs some
     of it, or where one of them cannot be done in slices."""
     last = graph.nodes[end]
-    hidden = last.args[0]
-    dims = {hidden: hidden.rank - 1 if last.op == LINEAR else 1}
+    rule, hidden = _rule(last), last.args[0]
+    dims = {hidden: rule.dim(hidden)}
     found = {end: last}
     # What nodes read of which they need all channels
     whole = {value for value in (*last.args[1:], *last.attributes.values())
@@ -135,15 +158,15 @@ def _chain_to(graph: Graph, uses: Uses, end: int) -> Chain | None:
     while waiting:
         tensor = waiting.pop()
         index = uses.maker.get(tensor)
-        read = None if index is None else _hidden_arguments(graph.nodes[index], dims[tensor])
+        read = None if index is None else _hidden_arguments(graph.nodes[index], dims[tensor],
+                                                            keeps_weights)
         if index is None or read is None:
             return None
         found[index] = graph.nodes[index]
         whole.update(other for other in graph.nodes[index].tensors() if other not in read)
         waiting += [other for other in read if other not in dims]
-        for other in read:
-            if dims.setdefault(other, dims[tensor]) != dims[tensor]:
-                return None
+        if any(dims.setdefault(other, dim) != dim for other, dim in read.items()):
+            return None
     start = min(found)
     nodes = dict(sorted(found.items()))
     if any(uses.is_result(tensor) or not found.keys() >= set(uses.readers[tensor])
@@ -155,44 +178,56 @@ def _chain_to(graph: Graph, uses: Uses, end: int) -> Chain | None:
             whole.update(graph.nodes[index].reads())
     if not whole.isdisjoint(dims):
         return None
-    return Chain(start, end + 1, nodes, dims)
+    unit = math.lcm(rule.unit(last), *(
+        _rule(node).unit_of_outputs(node) for node in nodes.values()
+        if node is not last and _makes_outputs(node, keeps_weights)))
+    return Chain(start, end + 1, nodes, dims, unit, keeps_weights)
 
 
-def _hidden_arguments(node: Node, dim: int) -> tuple[Tensor, ...] | None:
-    """The arguments of which a node needs the channels that it makes; None where it cannot make
-    some channels alone, all of them as before."""
+def _rule(node: Node) -> ChannelRule:
+    """How a layer of a chain is done for some channels."""
+    found = known(node.op).channels
+    assert found is not None
+    return found
+
+
+def _hidden_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, int] | None:
+    """The arguments of which a node needs the channels that it makes, with the dimensions that have
+    them; None where it cannot make some channels alone, all of them as before."""
     if node.is_host or node.guard or len(node.outs) != 1 or node.outs[0].dtype != "float32":
         return None
-    if node.op == LINEAR or node.op in CONVOLUTIONS:
-        return _layer_arguments(node, dim)
+    if declared(node, "channels") is not None:
+        return _layer_arguments(node, dim, keeps_weights)
     rule = declared(node, "rows")
-    if rule is None or not rule.overwrites or node.outs[0].sizes[dim:dim + 1] == (1,):
+    if (rule is None or not (rule.overwrites or node.op in RESHAPES)
+            or node.outs[0].sizes[dim:dim + 1] == (1,)):
         return None
     windows = rule.windows(node, dim)
-    if not windows or any(window != Window(dim) for window in windows.values()):
+    if not windows or any(window != Window(window.dim) for window in windows.values()):
         return None
-    tensors = tuple(node.tensors())
-    return tensors if set(tensors) == windows.keys() else None
+    dims = {tensor: window.dim for tensor, window in windows.items()}
+    return dims if set(node.tensors()) == dims.keys() else None
 
 
-def _layer_arguments(node: Node, dim: int) -> tuple[Tensor, ...] | None:
+def _layer_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, int] | None:
     """The same of a layer: none of one whose channels are all made of all of its input, and the
     input of a depthwise convolution."""
-    weight = node.args[WEIGHT] if len(node.args) > BIAS else None
-    if (not isinstance(weight, Tensor) or not has_rows(weight) or weight.dtype != "float32"
-            or not (node.args[BIAS] is None or has_rows(node.args[BIAS]))
-            or not node.attributes.keys() <= {EPILOGUE, BORDER}):
-        return None
-    if node.op == LINEAR:
-        return () if dim == node.outs[0].rank - 1 else None
     layer = arguments(node)
-    if layer is None or layer["transposed"] or dim != 1:
+    if not layer or not node.attributes.keys() <= {EPILOGUE, BORDER}:
+        return None
+    rule, x, weight = _rule(node), node.args[0], node.args[WEIGHT]
+    bias = None if rule.bias is None else node.args[rule.bias]
+    if not has_rows(weight) or x.dtype != "float32" or not (bias is None or has_rows(bias)):
+        return None
+    if rule.is_linear:
+        fits = not _makes_outputs(node, keeps_weights) or rule.takes_part(node)
+        return {} if fits and dim == node.outs[0].rank - 1 else None
+    if layer["transposed"] or dim != 1:
         return None
     if layer["groups"] == 1:
-        return ()
-    x = node.args[0]
+        return {}
     is_depthwise = layer["groups"] == x.sizes[1] == weight.sizes[0] and x.constant is None
-    return (x,) if is_depthwise else None
+    return {x: 1} if is_depthwise else None
 
 
 def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: Rows) -> Node:
@@ -205,20 +240,35 @@ def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: R
     dim = chain.dims[out]
     sizes = (*out.sizes[:dim], channels[1] - channels[0], *out.sizes[dim + 1:])
     outs = (Tensor(sizes, out.dtype, name=out.name),)
-    if node.op == LINEAR or node.op in CONVOLUTIONS:
-        args = [parts.get(node.args[0], node.args[0]), *node.args[1:]]
-        for place in (WEIGHT, BIAS):
-            if args[place] is not None:
-                args[place] = rows_of(args[place], *channels)
-        if node.op in CONVOLUTIONS and args[GROUPS] > 1:
-            args[GROUPS] = channels[1] - channels[0]
-        return replace(node, args=tuple(args), outs=outs)
+    layer = known(node.op).channels
+    if layer is not None:
+        return _layer_slice(node, layer, chain.keeps_weights, outs, parts, channels)
     rule = known(node.op).rows
     assert rule is not None  # as of every other node of a chain
     strip = rule.strip(node, dim, channels)
     return replace(strip, outs=outs, args=replaced(strip.args, parts),
                    attributes={name: replaced(value, parts)
                                for name, value in strip.attributes.items()})
+
+
+def _makes_outputs(node: Node, keeps_weights: bool) -> bool:
+    """Whether a node makes a slice with a whole weight (the attribute `OUTPUTS`)."""
+    rule = declared(node, "channels")
+    return rule is not None and rule.is_linear and (keeps_weights or not rule.divides)
+
+
+def _layer_slice(node: Node, rule: ChannelRule, keeps_weights: bool, outs: tuple[Tensor, ...],
+                 parts: Mapping[Tensor, Tensor], channels: Rows) -> Node:
+    """A layer that makes some hidden channels, which are `outs`."""
+    if _makes_outputs(node, keeps_weights):
+        return replace(node, outs=outs, attributes={**node.attributes, OUTPUTS: channels[0]})
+    args = [replaced(node.args[0], parts), *node.args[1:]]
+    for place in (WEIGHT, rule.bias):
+        if place is not None and args[place] is not None:
+            args[place] = rows_of(args[place], *channels)
+    if not rule.is_linear and args[GROUPS] > 1:
+        args[GROUPS] = channels[1] - channels[0]
+    return replace(node, args=tuple(args), outs=outs)
 
 
 def _added(node: Node, parts: Mapping[Tensor, Tensor], channels: Rows, before: Tensor | None,
@@ -237,6 +287,9 @@ def _added(node: Node, parts: Mapping[Tensor, Tensor], channels: Rows, before: T
                   if name != EPILOGUE or is_last}
     attributes[INPUTS] = channels[0]
     if before is not None:
-        args[BIAS], attributes[RESIDUAL] = None, before
+        attributes[RESIDUAL] = before
+        bias = _rule(node).bias
+        if bias is not None:
+            args[bias] = None
     outs = node.outs if is_last else (Tensor(out.sizes, out.dtype, name=out.name),)
     return replace(node, args=tuple(args), outs=outs, attributes=attributes)

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.convolution import may_use_winograd
+from vkrt.ops.convolution import saved_by_scratch
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.registry import operator
 from vkrt.ops.rows import Windows
-from vkrt.ops.winograd import GAIN
 from vkrt.passes.division import Choice, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.strip_region import Region
@@ -24,8 +23,6 @@ from vkrt.work.tuning import LANES
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 # Where this part more bytes let fewer strips do, they are taken.
 SLACK = 1 / 16
-# The least part of a direct sum's time that Winograd's method saves where it is used
-SAVED = 1 - GAIN
 # Rows or pixels that the lanes of a product's largest register tile do together
 TILE = 4 * LANES
 # Nodes of the longest run that is looked at
@@ -49,9 +46,8 @@ class StripChoices:
         self._limit = limit
         # What each node takes longer by direct sums than by Winograd's method: its scratch memory
         # is larger than strips.
-        self._saved = [SAVED * (multiply_adds(node) or 0) / target.speed.multiply_adds
-                       if target.scratch == "spare" and may_use_winograd(node) else 0.0
-                       for node in graph.nodes]
+        self._saved = [saved_by_scratch(node, target) * (multiply_adds(node) or 0)
+                       / target.speed.multiply_adds for node in graph.nodes]
         # The constants that each strip of a node reads
         self._weights = [sum(tensor.constant.nbytes for tensor in node.tensors() if tensor.constant)
                          for node in graph.nodes]

@@ -43,6 +43,9 @@ class Target:
             weight.
         max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
             (`vkrt.passes.divide_weights`); 0 for any number.
+        slices: at sizes to which a method is lowered from others: how many slices of hidden
+            channels runs of nodes are in there, as pairs of the last node's number and that; None
+            where it is still to be decided (`vkrt.passes.divide_activations`).
         tuning: what kernels are chosen by.
         speed: what decides whether nodes are done in parts (`vkrt.passes.division_plan`).
         features: what kernels may use beyond what every device has: the variants of the catalog
@@ -66,6 +69,7 @@ class Target:
     cache: str = "float"
     reads_rows: bool = False
     max_weight: int = 0
+    slices: tuple[tuple[int, int], ...] | None = None
     tuning: Tuning = Tuning()
     speed: Speed = Speed()
     features: frozenset[str] = frozenset()

@@ -1,0 +1,177 @@
+"""Nodes in slices of hidden channels where sizes change: the same slices at all sizes, each weight
+once."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness import normal
+from networks import Network, expanded, joins
+from small_graphs import rewritten
+
+from vkrt.dynamic.ranges import find_dynamic
+from vkrt.dynamic.resolve import resolve
+from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.ops.attributes import INPUTS, OUTPUTS
+from vkrt.passes.slices import chains, counts_in
+from vkrt.plan.options import LoadOptions
+from vkrt.plan.scratch import alive
+from vkrt.vk.memory import Allocator
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+MEMORY = Target(prefer="memory")
+
+
+def mlp(kind: str, rows: int = 33) -> Network:
+    """Two gated layers of a transformer, whose weights are of a kind of `Network.layer`; the first
+    layer of the second one has a bias."""
+    net = Network(1, rows, 64)
+
+    def layer(columns: int, bias: bool = False) -> Tensor:
+        # Its weights are some large, and results shall have the size of inputs.
+        return net.node("aten.mul.Scalar", net.layer(kind, columns, bias),
+                        0.1 if kind == "float" else 0.02)
+
+    for bias in (False, True):
+        first = net.last
+        gate = net.node("aten.sigmoid.default", layer(192))
+        net.last = first
+        net.node("aten.mul.Tensor", gate, layer(192, bias))
+        net.node("aten.add.Tensor", layer(64), first, 1)
+    return net
+
+
+def dynamic(net: Network, dim: int) -> Graph:
+    """The network's graph, whose input may have fewer indices in a dimension."""
+    for tensor in (net.x, *(out for node in net.nodes for out in node.outs)):
+        tensor.bounds, tensor.dynamic_dims = tensor.sizes, ()
+    net.x.dynamic_dims = (dim,)
+    graph = replace(net.graph(), chain=list(net.nodes)).finish()
+    find_dynamic(graph)
+    assert graph.is_dynamic
+    return graph
+
+
+KINDS = ("float", "groups", "channels")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slices_are_the_same_at_other_sizes(kind):
+    """And whole with one row, whose kernel several layers share; all read the same weights."""
+    graph = dynamic(mlp(kind), 1)
+    base = lower(graph, MEMORY)
+    counts = dict(base.memo.slices)
+    assert len(counts) == 2 and min(counts.values()) > 1
+    assert max(alive(base)) < 0.6 * max(alive(lower(graph, Target(prefer="speed"))))
+    for rows in (32, 7, 2, 1):
+        work = lower(resolve(graph, [(1, rows, 64)]), MEMORY, base)
+        slices = {} if rows == 1 else counts
+        assert counts_in(rewritten(resolve(graph, [(1, rows, 64)]), prefer="memory",
+                                   slices=tuple(counts.items()))) == slices
+        assert dict(work.memo.slices) == slices
+        assert len(work.prepacks) == len(base.prepacks)
+
+
+def test_weights_stay_whole():
+    """Where another size may need all of it; rows of it are weights of their own elsewhere."""
+    fixed, changing = rewritten(mlp("float").graph(), prefer="memory", skipped=frozenset(
+        {"divide_activations"})), dynamic(mlp("float"), 1)
+    for graph, keeps in ((fixed, False), (changing, True)):
+        parts = lower(graph, MEMORY)
+        assert (OUTPUTS in {name for entry in parts.memo.nodes
+                            for name in entry.node.attributes}) == keeps
+    with_groups = lower(mlp("groups").graph(), MEMORY)
+    assert any(OUTPUTS in entry.node.attributes for entry in with_groups.memo.nodes)
+
+
+def test_groups_are_whole():
+    """A group of inputs has one scale, and a slice begins with a group."""
+    for group, unit in ((32, 32), (64, 64), (96, 96)):
+        net = Network(1, 9, 64)
+        net.layer("groups", 192)
+        net.layer("groups", 64, group=group)
+        (chain,) = chains(net.graph())
+        assert chain.unit == unit
+    # One group, and groups that are no whole texels
+    for group in (192, 48):
+        one = Network(1, 9, 64)
+        one.layer("groups", 192)
+        one.layer("groups", 64, group=group)
+        assert not list(chains(one.graph()))
+
+
+def test_no_strips():
+    """Strips are as many rows as there are at one size."""
+    graph = dynamic(expanded(), 2)
+    parts = rewritten(graph, prefer="memory")
+    assert not joins(parts) and any(INPUTS in node.attributes for node in parts.nodes)
+
+
+def results_at(net: Network, dim: int, device, inputs: list[np.ndarray], prefer: str,
+               storage: str, **options) -> tuple[list[np.ndarray], int]:
+    """The first result for each input, and the bytes of activations at the first of them."""
+    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
+    with closing(Allocator(device)) as allocator, closing(Method(
+            dynamic(net, dim), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
+            allocator=allocator)) as method:
+        results = [method.execute([array])[0] for array in inputs]
+        assert allocator.peak_block_bytes == method.report.planned_peak
+        return results, max(alive(method.work))
+
+
+def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
+    """Asserts that results differ no more than by the order of sums."""
+    for one, other in zip(parts, whole, strict=True):
+        assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("weights", ["auto", "direct", "stream"])
+@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_numbers(kind, storage, weights, device):
+    inputs = [normal(1, rows, 64, seed=rows) for rows in (33, 1, 2, 31, 1, 33)]
+    whole, before = results_at(mlp(kind), 1, device, inputs, "speed", storage, weights=weights)
+    parts, after = results_at(mlp(kind), 1, device, inputs, "memory", storage, weights=weights)
+    # In images each part of a weight of floats would be one of its own.
+    assert after < before or (kind, storage) == ("float", "texture3d")
+    near(parts, whole)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("dim", [0, 2])
+def test_images(dim, device):
+    """Blocks of convolutions, for several images and for images of several heights."""
+    inputs = [normal(*((n, 3, 25, 25) if dim == 0 else (3, 3, n, 25)), seed=n)
+              for n in ((3, 1, 2) if dim == 0 else (25, 24, 9))]
+    whole, before = results_at(expanded(25, 3), dim, device, inputs, "speed", "texel")
+    parts, after = results_at(expanded(25, 3), dim, device, inputs, "memory", "texel")
+    assert after < before
+    near(parts, whole)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("weights", ["auto", "stream"])
+def test_smallest_budgets(weights, device):
+    """Of a program that is loaded for speed, too."""
+    inputs = [normal(1, rows, 64, seed=rows) for rows in (333, 1, 40)]
+    peaks = []
+    for fusions in ("no-divide_activations", "on"):
+        net = mlp("groups", 333)
+        options = LoadOptions(storage="texel", prefer="speed", weights=weights, fusions=fusions,
+                              memory_budget="smallest")
+        with closing(Method(dynamic(net, 1), [Source.wrap(bytes(net.constants.data))], device,
+                            options=options)) as method:
+            peaks.append(method.plan.peak_bytes)
+            results = [method.execute([array])[0] for array in inputs]
+        if fusions != "on":
+            whole = results
+    assert peaks[1] < peaks[0]
+    near(results, whole)
