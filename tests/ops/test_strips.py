@@ -240,6 +240,36 @@ def test_small_budgets_divide_large_weights(storage, device):
     np.testing.assert_allclose(parts[0], whole[0], rtol=2e-5, atol=2e-5)
 
 
+def many_weights() -> Network:
+    """Four convolutions, of which strips keep little; their weights are a megabyte."""
+    net = Network(1, 32, 32, 32)
+    for channels in (96, 96, 96, 32):
+        net.convolution(channels)
+    return net
+
+
+def test_strips_may_have_weights_of_their_own():
+    graph = many_weights().graph()
+    for rereads in (False, True):
+        readings: dict[int, set[int]] = {}
+        for node in rewritten(graph, prefer="memory", rereads=rereads).nodes:
+            for tensor in node.tensors():
+                if tensor.constant and tensor.rank > 1:
+                    readings.setdefault(tensor.constant.offset, set()).add(tensor.constant.reading)
+        assert len(readings) == 4
+        assert all((len(found) > 4) == rereads for found in readings.values())
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", ["texel", "buffer"])
+def test_small_budgets_read_weights_for_each_strip(storage, device):
+    whole, _ = run(many_weights(), device, "speed", storage)
+    # Less than the activations of strips and all weights
+    parts, _ = run(many_weights(), device, "speed", storage, weights="stream",
+                   memory_budget=900_000)
+    np.testing.assert_allclose(parts[0], whole[0], rtol=2e-5, atol=2e-5)
+
+
 def test_any_images_are_divided():
     """The graphs of the test before: most of them can be done in less memory."""
     found = sum(bool(joins(rewritten(any_images(seed).graph(), prefer="memory")))

@@ -2,9 +2,10 @@
 
 Without nodes in parts as with `prefer="memory"` (`vkrt.passes.divide_activations`), activations may
 take what a budget leaves no room for; without weights in parts (`vkrt.passes.divide_weights`) a
-pool holds the largest of them. The ways to lower a method are tried in the order of the time that
-they take, up to the first one that keeps to the budget; for as few bytes as possible all are tried,
-and the smallest is taken.
+pool holds the largest of them, and, unless they are read anew for each strip (`Target.rereads`),
+all those of a run of nodes in strips. The ways to lower a method are tried in the order of the time
+that they take, up to the first one that keeps to the budget; for as few bytes as possible all are
+tried, and the smallest is taken.
 """
 
 from __future__ import annotations
@@ -69,3 +70,6 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
             yield replace(lower(graph, replace(target, max_weight=most)), memo=None)
+    made = lower(graph, replace(target, max_weight=PARTS[-1], rereads=True))
+    if any(record.constant.reading for record in made.prepacks):
+        yield replace(made, memo=None)

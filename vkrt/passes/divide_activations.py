@@ -26,7 +26,7 @@ def divide_activations(graph: Graph, target: Target) -> Graph:
     if not may_divide(graph, target) or not are_right(graph, graph.nodes):
         return graph
     return divided(graph, plan_divisions(graph, target) if target.slices is None
-                   else in_counts(graph, dict(target.slices)))
+                   else in_counts(graph, dict(target.slices)), target.rereads)
 
 
 DIVIDE_ACTIVATIONS = Pass("divide_activations", "nodes in slices of hidden channels and in strips "
@@ -44,8 +44,12 @@ def undivided(target: Target) -> Target:
     return replace(target, skipped=target.skipped | {DIVIDE_ACTIVATIONS.name})
 
 
-def divided(graph: Graph, runs: Sequence[Region | Chain]) -> Graph:
-    """The graph with these runs of nodes in parts; the same object where there is none."""
+def divided(graph: Graph, runs: Sequence[Region | Chain], rereads: bool = False) -> Graph:
+    """The graph with these runs of nodes in parts; the same object where there is none.
+
+    Args:
+        rereads: as `Target.rereads`.
+    """
     starts = {run.start: run for run in runs}
     if not starts:
         return graph
@@ -57,6 +61,7 @@ def divided(graph: Graph, runs: Sequence[Region | Chain]) -> Graph:
             nodes.append((graph.number_of(index), graph.nodes[index]))
             index += 1
         else:
-            nodes += in_slices(graph, run) if isinstance(run, Chain) else in_strips(graph, run)
+            nodes += (in_slices(graph, run) if isinstance(run, Chain) else
+                      in_strips(graph, run, rereads))
             index = run.end
     return graph.reordered(nodes)

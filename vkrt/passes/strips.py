@@ -22,9 +22,13 @@ from vkrt.passes.strip_region import Region
 from vkrt.work.tensor import Tensor
 
 
-def in_strips(graph: Graph, region: Region) -> list[tuple[int, Node]]:
-    """The nodes of a run, strip after strip, and what joins its results."""
-    maker = _StripMaker(region)
+def in_strips(graph: Graph, region: Region, rereads: bool = False) -> list[tuple[int, Node]]:
+    """The nodes of a run, strip after strip, and what joins its results.
+
+    Args:
+        rereads: as `Target.rereads`.
+    """
+    maker = _StripMaker(region, rereads)
     nodes = [(graph.number_of(index), graph.nodes[index])
              for index in range(region.start, region.end) if index not in region.nodes]
     for done in region.progress()[1:]:
@@ -44,9 +48,13 @@ class _StripMaker:
         results: the strips so far of each result of the region.
     """
 
-    def __init__(self, region: Region):
+    def __init__(self, region: Region, rereads: bool):
         self.results: dict[Tensor, list[Tensor]] = {out: [] for out in region.results}
         self._region = region
+        self._rereads = rereads
+        # Of the strips begun, and the weights of the present one
+        self._readings = 0
+        self._weights: dict[Tensor, Tensor] = {}
         # Of the tensors that the nodes make: how many rows were there before the present strip, and
         # are behind it; the first row that is needed in it, and behind it.
         self._before: Mapping[Tensor, int] = {}
@@ -63,6 +71,8 @@ class _StripMaker:
         """Begins with a strip, behind which so many rows are there."""
         self._before, self._done = self._done, done
         self._first, self._later = self._later, self._region.kept(self._done)
+        self._weights.clear()
+        self._readings += 1
 
     def nodes_for(self, node: Node, windows: Windows) -> list[Node]:
         """What a node becomes in the present strip: what makes its rows, joins them with those that
@@ -101,6 +111,9 @@ class _StripMaker:
         assert declared is not None  # as of every node of a region
         parts = {tensor: self._part(tensor, window.needed(rows, tensor.sizes[window.dim]))
                  for tensor, window in windows.items()}
+        if self._rereads:
+            parts |= {tensor: self._weight(tensor) for tensor in node.tensors()
+                      if tensor.constant and tensor.rank > 1 and tensor not in windows}
         strip = declared.strip(node, dim, rows)
         outs = tuple(_with_rows(out, dim, rows, node.outs[0].sizes[dim]) for out in node.outs)
         self._nodes.append(replace(
@@ -108,6 +121,14 @@ class _StripMaker:
             attributes={name: replaced(value, parts)
                         for name, value in strip.attributes.items()}))
         return outs[0]
+
+    def _weight(self, tensor: Tensor) -> Tensor:
+        """A weight as it is read for the present strip."""
+        if tensor not in self._weights:
+            assert tensor.constant is not None
+            self._weights[tensor] = replace(tensor, constant=replace(
+                tensor.constant, reading=self._readings))
+        return self._weights[tensor]
 
     def _part(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Some rows of a tensor, which is there as a whole or in strips."""

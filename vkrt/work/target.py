@@ -43,6 +43,8 @@ class Target:
             weight.
         max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
             (`vkrt.passes.divide_weights`); 0 for any number.
+        rereads: strips have weights of their own (`vkrt.passes.strips`): while these are streamed,
+            those of a run of nodes are not all there at once, and are read for each strip.
         slices: at sizes to which a method is lowered from others: how many slices of hidden
             channels runs of nodes are in there, as pairs of the last node's number and that; None
             where it is still to be decided (`vkrt.passes.divide_activations`).
@@ -69,6 +71,7 @@ class Target:
     cache: str = "float"
     reads_rows: bool = False
     max_weight: int = 0
+    rereads: bool = False
     slices: tuple[tuple[int, int], ...] | None = None
     tuning: Tuning = Tuning()
     speed: Speed = Speed()

@@ -85,6 +85,8 @@ class Constant:
         number: its only element; None where it has several, or where that is not known.
         zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
             holds no value, or nothing but zeros.
+        reading: which of several times that these bytes are brought to the device, each to memory
+            of its own.
     """
 
     offset: int
@@ -94,6 +96,7 @@ class Constant:
     source: int = 0
     number: float | None = None
     zeros: bool = False
+    reading: int = 0
 
 
 @dataclass(eq=False)
