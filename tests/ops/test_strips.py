@@ -251,13 +251,13 @@ def many_weights() -> Network:
 def test_strips_may_have_weights_of_their_own():
     graph = many_weights().graph()
     for rereads in (False, True):
-        readings: dict[int, set[int]] = {}
+        keys: dict[int, set[str | None]] = {}
         for node in rewritten(graph, prefer="memory", rereads=rereads).nodes:
             for tensor in node.tensors():
                 if tensor.constant and tensor.rank > 1:
-                    readings.setdefault(tensor.constant.offset, set()).add(tensor.constant.reading)
-        assert len(readings) == 4
-        assert all((len(found) > 4) == rereads for found in readings.values())
+                    keys.setdefault(tensor.constant.offset, set()).add(tensor.constant.key)
+        assert len(keys) == 4
+        assert all((len(found) > 4) == rereads for found in keys.values())
 
 
 @pytest.mark.driver

@@ -23,12 +23,12 @@ def can_be_prepacked(record: Prepack) -> bool:
 def key_of(record: Prepack) -> object:
     """Which bytes a weight has: equal keys of one program mean equal bytes.
 
-    Made of where the constant is in the program, of its name for the content where the program has
-    one, and of everything that decides how it is packed.
+    Made of where the constant is in the program and of everything that decides how it is packed.
+    Weights that are read for each strip (`Target.rereads`) are in the file once.
     """
     constant, target = record.constant, record.target
-    return (constant.source, constant.offset, constant.nbytes, constant.key, constant.dtype,
-            target.dtype, target.storage.nbytes, record.params)
+    return (constant.source, constant.offset, constant.nbytes, constant.dtype, target.dtype,
+            target.storage.nbytes, record.params)
 
 
 def prepacked(record: Prepack, offset: int) -> Prepack:

@@ -71,5 +71,6 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
         if any(weight.nbytes > most for weight in work.catalog):
             yield replace(lower(graph, replace(target, max_weight=most)), memo=None)
     made = lower(graph, replace(target, max_weight=PARTS[-1], rereads=True))
-    if any(record.constant.reading for record in made.prepacks):
+    # Where strips have weights of their own
+    if len({(weight.source, weight.offset) for weight in made.catalog}) < len(made.catalog):
         yield replace(made, memo=None)

@@ -105,8 +105,8 @@ class Storing(Emitter):
         image = self.storage == "texture3d" and not flat
         # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
         # product's matrix are the same bytes.
-        key = (constant.source, constant.key or constant.offset, constant.reading, constant.dtype,
-               tensor.dtype, tensor.sizes, order, image, rows if image else None, pitch)
+        key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
+               tensor.sizes, order, image, rows if image else None, pitch)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),

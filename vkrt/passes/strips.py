@@ -52,8 +52,8 @@ class _StripMaker:
         self.results: dict[Tensor, list[Tensor]] = {out: [] for out in region.results}
         self._region = region
         self._rereads = rereads
-        # Of the strips begun, and the weights of the present one
-        self._readings = 0
+        # The number of the present strip, and its weights
+        self._strip = 0
         self._weights: dict[Tensor, Tensor] = {}
         # Of the tensors that the nodes make: how many rows were there before the present strip, and
         # are behind it; the first row that is needed in it, and behind it.
@@ -72,7 +72,7 @@ class _StripMaker:
         self._before, self._done = self._done, done
         self._first, self._later = self._later, self._region.kept(self._done)
         self._weights.clear()
-        self._readings += 1
+        self._strip += 1
 
     def nodes_for(self, node: Node, windows: Windows) -> list[Node]:
         """What a node becomes in the present strip: what makes its rows, joins them with those that
@@ -125,9 +125,11 @@ class _StripMaker:
     def _weight(self, tensor: Tensor) -> Tensor:
         """A weight as it is read for the present strip."""
         if tensor not in self._weights:
-            assert tensor.constant is not None
-            self._weights[tensor] = replace(tensor, constant=replace(
-                tensor.constant, reading=self._readings))
+            constant = tensor.constant
+            assert constant is not None
+            # With a key of its own it is a weight of its own.
+            key = f"{constant.key or constant.offset}, strip {self._strip}"
+            self._weights[tensor] = replace(tensor, constant=replace(constant, key=key))
         return self._weights[tensor]
 
     def _part(self, tensor: Tensor, rows: Rows) -> Tensor:

@@ -24,5 +24,5 @@ def contents_of(work: WorkList) -> dict[int, str]:
 def _content(record: Prepack) -> object:
     constant, target = record.constant, record.target
     where = constant.key or (constant.source, constant.offset)
-    return (where, constant.reading, constant.nbytes, constant.dtype, target.dtype, target.offset,
-            record.shader, record.params)
+    return (where, constant.nbytes, constant.dtype, target.dtype, target.offset, record.shader,
+            record.params)

@@ -80,13 +80,11 @@ class Constant:
         offset: absolute position in the file.
         nbytes: length in bytes.
         dtype: dtype of the elements.
-        key: equal keys mean equal bytes; None when unknown.
+        key: equal keys mean equal bytes, which are brought to the device once; None when unknown.
         source: which file: 0 is the program, 1 and up the external data files in their order.
         number: its only element; None where it has several, or where that is not known.
         zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
             holds no value, or nothing but zeros.
-        reading: which of several times that these bytes are brought to the device, each to memory
-            of its own.
     """
 
     offset: int
@@ -96,7 +94,6 @@ class Constant:
     source: int = 0
     number: float | None = None
     zeros: bool = False
-    reading: int = 0
 
 
 @dataclass(eq=False)
