@@ -57,7 +57,7 @@ def test_info_predicts_what_a_load_takes(run_vkrt, storage):
 
 def test_info_names_the_smallest_budget(run_vkrt):
     """What it says is what a load takes, and one byte less is refused with the same number. Without
-    a number nothing is done in strips, which may take less."""
+    a number nothing is done in strips, which may take less and read more."""
     model = str(MODELS / "conv_mix.pte")
     arguments = (model, "--json", "--weights", "stream")
     _, out, _ = run_vkrt("info", *arguments, "--memory-budget")
@@ -66,7 +66,7 @@ def test_info_names_the_smallest_budget(run_vkrt):
     assert data["peak"] >= smallest and data["streamed"] > 0
     _, out, _ = run_vkrt("run", *arguments, "--memory-budget", smallest)
     memory = json.loads(out)["memory"]
-    assert memory["measured_peak"] == smallest and memory["streamed"] == data["streamed"]
+    assert memory["measured_peak"] == smallest and memory["streamed"] >= data["streamed"]
     code, _, err = run_vkrt("run", *arguments, "--memory-budget", smallest - 1)
     assert code == 2 and f"{smallest:,}" in err
     code, out, _ = run_vkrt("info", model, "--memory-budget")
