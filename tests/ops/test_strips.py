@@ -230,16 +230,6 @@ def test_layers_of_large_weights_are_divided():
     assert not joins(rewritten(graph, max_weight=1 << 22))
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", ["texel", "buffer"])
-def test_small_budgets_divide_large_weights(storage, device):
-    whole, _ = run(large_layers(), device, "speed", storage)
-    # Less than the larger of the two weights
-    parts, _ = run(large_layers(), device, "speed", storage, weights="direct",
-                   memory_budget=1_100_000)
-    np.testing.assert_allclose(parts[0], whole[0], rtol=2e-5, atol=2e-5)
-
-
 def many_weights() -> Network:
     """Four convolutions, of which strips keep little; their weights are a megabyte."""
     net = Network(1, 32, 32, 32)
@@ -262,11 +252,16 @@ def test_strips_may_have_weights_of_their_own():
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
-def test_small_budgets_read_weights_for_each_strip(storage, device):
-    whole, _ = run(many_weights(), device, "speed", storage)
+@pytest.mark.parametrize(("make", "weights", "budget"), [
+    # Less than the larger of the two weights
+    (large_layers, "direct", 1_100_000),
     # Less than the activations of strips and all weights
-    parts, _ = run(many_weights(), device, "speed", storage, weights="stream",
-                   memory_budget=900_000)
+    (many_weights, "stream", 900_000),
+])
+def test_small_budgets(make, weights, budget, storage, device):
+    """Large weights are divided, and read for each strip."""
+    whole, _ = run(make(), device, "speed", storage)
+    parts, _ = run(make(), device, "speed", storage, weights=weights, memory_budget=budget)
     np.testing.assert_allclose(parts[0], whole[0], rtol=2e-5, atol=2e-5)
 
 

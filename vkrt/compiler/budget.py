@@ -44,10 +44,8 @@ def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkLi
     if (options.memory_budget is None or work.target.reads_rows
             or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
         return None
-    made = lower(graph, replace(work.target, reads_rows=True))
-    if not made.row_bytes:
-        return None
-    return made if graph.is_dynamic else replace(made, memo=None)
+    made = _lowered(graph, replace(work.target, reads_rows=True))
+    return made if made.row_bytes else None
 
 
 def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterator[WorkList]:
@@ -60,17 +58,24 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     others = {"balanced": (undivided(first), target), "speed": (target,), "memory": ()}
     counts = {len(work.steps)}
     for other in others[options.prefer]:
-        made = lower(graph, other)
+        made = _lowered(graph, other)
         # As many as before where neither has nodes in parts
         if len(made.steps) not in counts:
             counts.add(len(made.steps))
-            yield made if graph.is_dynamic else replace(made, memo=None)
+            yield made
     if graph.is_dynamic:
         return
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
-            yield replace(lower(graph, replace(target, max_weight=most)), memo=None)
-    made = lower(graph, replace(target, max_weight=PARTS[-1], rereads=True))
+            yield _lowered(graph, replace(target, max_weight=most))
+    made = _lowered(graph, replace(target, max_weight=PARTS[-1], rereads=True))
     # Where strips have weights of their own
     if len({(weight.source, weight.offset) for weight in made.catalog}) < len(made.catalog):
-        yield replace(made, memo=None)
+        yield made
+
+
+def _lowered(graph: Graph, target: Target) -> WorkList:
+    """The work list of a method for a target, with what lowering remembers where other sizes will
+    be lowered from it."""
+    made = lower(graph, target)
+    return made if graph.is_dynamic else replace(made, memo=None)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import CONVOLUTIONS, EPILOGUE
+from vkrt.ops.channels import WEIGHT
 from vkrt.ops.concat import JOIN_STRIPS
 from vkrt.passes.matching import arguments
 from vkrt.passes.rewrite import Pass, are_right
@@ -20,8 +22,8 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import ITEMSIZE, Tensor, round_up
 
 LINEAR = "aten.linear.default"
-# Places among the arguments of both
-WEIGHT, BIAS = 1, 2
+# The place of the bias among the arguments of both
+BIAS = 2
 
 
 def divide_weights(graph: Graph, target: Target) -> Graph:
@@ -66,19 +68,28 @@ def has_rows(tensor: Tensor) -> bool:
 
 
 def _divided(node: Node, count: int) -> Iterator[Node]:
-    (out,), weight, bias = node.outs, node.args[WEIGHT], node.args[BIAS]
+    (out,), weight = node.outs, node.args[WEIGHT]
     dim = out.rank - 1 if node.op == LINEAR else 1
     rows = round_up(-(-weight.sizes[0] // count), 4)
     parts: list[Tensor] = []
     for start in range(0, weight.sizes[0], rows):
         end = min(start + rows, weight.sizes[0])
-        args = list(node.args)
-        args[WEIGHT] = rows_of(weight, start, end)
-        args[BIAS] = None if bias is None else rows_of(bias, start, end)
+        args = with_rows(node, BIAS, start, end)
         sizes = (*out.sizes[:dim], end - start, *out.sizes[dim + 1:])
         parts.append(Tensor(sizes, out.dtype, name=out.name))
         yield replace(node, args=tuple(args), outs=(parts[-1],))
     yield Node(JOIN_STRIPS, (parts, dim), (out,), label=f"channels of {out}")
+
+
+def with_rows(node: Node, bias: int | None, start: int, end: int) -> list[Any]:
+    """The arguments of a layer that makes some output channels, with rows of its weight and of its
+    bias, if it has one.
+
+    Args:
+        bias: the place of the bias among the arguments; None for operators without one.
+    """
+    return [rows_of(value, start, end) if place in (WEIGHT, bias) and value is not None else value
+            for place, value in enumerate(node.args)]
 
 
 def rows_of(tensor: Tensor, start: int, end: int) -> Tensor:

@@ -21,7 +21,7 @@ from vkrt.ops.channels import WEIGHT, ChannelRule
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Window
 from vkrt.ops.strided import RESHAPES
-from vkrt.passes.divide_weights import has_rows, rows_of
+from vkrt.passes.divide_weights import has_rows, with_rows
 from vkrt.passes.matching import Uses, arguments, declared
 from vkrt.work.tensor import Tensor, round_up
 
@@ -262,10 +262,8 @@ def _layer_slice(node: Node, rule: ChannelRule, keeps_weights: bool, outs: tuple
     """A layer that makes some hidden channels, which are `outs`."""
     if _makes_outputs(node, keeps_weights):
         return replace(node, outs=outs, attributes={**node.attributes, OUTPUTS: channels[0]})
-    args = [replaced(node.args[0], parts), *node.args[1:]]
-    for place in (WEIGHT, rule.bias):
-        if place is not None and args[place] is not None:
-            args[place] = rows_of(args[place], *channels)
+    args = with_rows(node, rule.bias, *channels)
+    args[0] = replaced(args[0], parts)
     if not rule.is_linear and args[GROUPS] > 1:
         args[GROUPS] = channels[1] - channels[0]
     return replace(node, args=tuple(args), outs=outs)
