@@ -7,6 +7,8 @@
 #define ONLY_TEXELS
 #include "broadcast.glsl"
 #include "math.glsl"
+#include "angles.glsl"
+#include "powers.glsl"
 #include "quotient.glsl"
 
 ALIASED OUT(0, result)

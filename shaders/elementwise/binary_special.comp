@@ -7,6 +7,7 @@
 #define ONLY_TEXELS
 #include "broadcast.glsl"
 #include "math.glsl"
+#include "powers.glsl"
 
 ALIASED OUT(0, result)
 ALIASED IN(1, a)

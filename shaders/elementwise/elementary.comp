@@ -8,6 +8,8 @@
 #define ONLY_TEXELS
 #include "params.glsl"
 #include "math.glsl"
+#include "angles.glsl"
+#include "special.glsl"
 
 ALIASED OUT(0, result)
 ALIASED IN(1, source)

@@ -7,6 +7,7 @@
 #define ONLY_TEXELS
 #include "params.glsl"
 #include "exponential.glsl"
+#include "powers.glsl"
 #include "quotient.glsl"
 
 ALIASED OUT(0, result)
