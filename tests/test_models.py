@@ -19,8 +19,8 @@ pytestmark = pytest.mark.driver
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
          "shapes", "batch2", "experts", "lstm_cell", "timestep-fp16", "unet_small", "attention",
-         "places", "masks", "complex", "quantized_pictures", "quantized_mlp", "quantized_mlp_row",
-         "quantized_kernels"]
+         "excite", "places", "masks", "complex", "quantized_pictures", "quantized_mlp",
+         "quantized_mlp_row", "quantized_kernels"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
          "convtranspose-base", "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",
@@ -71,6 +71,16 @@ def test_small(name, storage, device):
 def test_large(name, device):
     path = need_model(f"{name}.pte")
     check(path, device)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_means_in_parts(storage, device):
+    """What is multiplied by factors made of its means is made twice, and is never there as a
+    whole."""
+    whole, parts = (check(find_model("excite.pte"), device, storage=storage, prefer=prefer)
+                    for prefer in ("speed", "memory"))
+    hidden = 32 * 32 * 32 * 4
+    assert whole.activations > 2 * hidden and parts.activations < 1.2 * hidden
 
 
 # Quantized networks: the results are those of the file's whole numbers, bit by bit.

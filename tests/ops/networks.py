@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 from harness import normal
 from small_graphs import Constants, graph_of, layer, value
 
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
@@ -87,6 +89,38 @@ def expanded(side: int = 33, images: int = 1) -> Network:
     return net
 
 
+def squeeze(net: Network, hidden: int = 12, keepdim: bool = True) -> Tensor:
+    """Multiplies channels by factors that two layers make of their means."""
+    image = net.last
+    channels = image.sizes[1]
+    net.node("aten.mean.dim", image, [2, 3] if keepdim else [-1, -2], keepdim, None)
+    for width, activation in ((hidden, "relu"), (channels, "sigmoid")):
+        if keepdim:
+            net.convolution(width, kernel=1)
+        else:
+            net.linear(width)
+        net.node(f"aten.{activation}.default", net.last)
+    if not keepdim:
+        net.node("aten.view_copy.default", net.last, [image.sizes[0], channels, 1, 1])
+    return net.node("aten.mul.Tensor", image, net.last)
+
+
+def squeezed(side: int = 33, images: int = 1, blocks: int = 2, keepdim: bool = True) -> Network:
+    """Blocks of `expanded` with factors for the channels in the middle."""
+    net = Network(images, 3, side, side)
+    net.convolution(8, stride=2)
+    for _ in range(blocks):
+        first = net.last
+        net.convolution(48, kernel=1)
+        net.node("aten.hardswish.default", net.last)
+        net.convolution(0, depthwise=True)
+        net.node("aten.hardswish.default", net.last)
+        squeeze(net, keepdim=keepdim)
+        net.convolution(8, kernel=1)
+        net.node("aten.add.Tensor", net.last, first, 1)
+    return net
+
+
 def attention(rows: int = 40) -> Network:
     """Of 3 heads, between linear layers of which the second has a large hidden layer."""
     net = Network(1, rows, 24)
@@ -128,4 +162,33 @@ def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = N
             allocator=allocator)) as method:
         results = method.execute([normal(*net.x.sizes, seed=3)])
         assert allocator.peak_block_bytes == method.plan.peak_bytes
+        return results, max(alive(method.work))
+
+
+def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
+    """Asserts that results differ no more than by the order of sums."""
+    for one, other in zip(parts, whole, strict=True):
+        assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)
+
+
+def dynamic(net: Network, *dims: int) -> Graph:
+    """The network's graph, whose input may have fewer indices in some dimensions."""
+    for tensor in (net.x, *(out for node in net.nodes for out in node.outs)):
+        tensor.bounds, tensor.dynamic_dims = tensor.sizes, ()
+    net.x.dynamic_dims = dims
+    graph = replace(net.graph(), chain=list(net.nodes)).finish()
+    find_dynamic(graph)
+    assert graph.is_dynamic
+    return graph
+
+
+def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndarray], prefer: str,
+               storage: str, **options) -> tuple[list[np.ndarray], int]:
+    """The first result for each input, and the bytes of activations at the largest sizes."""
+    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
+    with closing(Allocator(device)) as allocator, closing(Method(
+            dynamic(net, *dims), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
+            allocator=allocator)) as method:
+        results = [method.execute([array])[0] for array in inputs]
+        assert allocator.peak_block_bytes <= method.report.planned_peak
         return results, max(alive(method.work))

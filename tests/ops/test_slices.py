@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from networks import Network, expanded, joins, run
+from networks import Network, expanded, joins, near, run
 from small_graphs import rewritten
 
 from vkrt.errors import FormatError
@@ -240,9 +239,3 @@ def test_any_chain_as_preferred(seed, prefer, device):
 def test_any_chains_are_in_slices():
     """The graphs of the tests before."""
     assert sum(bool(products(sliced(any_chain(seed).graph(), 2))) for seed in range(40)) >= 35
-
-
-def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
-    """Asserts that results differ no more than by the order of sums."""
-    for one, other in zip(parts, whole, strict=True):
-        assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)

@@ -4,26 +4,21 @@ once."""
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from harness import normal
-from networks import Network, expanded, joins
+from networks import Network, dynamic, expanded, near, results_at
 from small_graphs import rewritten
 
-from vkrt.dynamic.ranges import find_dynamic
 from vkrt.dynamic.resolve import resolve
-from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.attributes import INPUTS, OUTPUTS
-from vkrt.passes.slices import chains, counts_in
+from vkrt.ops.attributes import OUTPUTS
+from vkrt.passes.slices import chains
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
-from vkrt.vk.memory import Allocator
-from vkrt.work.target import Target
+from vkrt.work.target import Slices, Target
 from vkrt.work.tensor import Tensor
 
 MEMORY = Target(prefer="memory")
@@ -48,17 +43,6 @@ def mlp(kind: str, rows: int = 33) -> Network:
     return net
 
 
-def dynamic(net: Network, dim: int) -> Graph:
-    """The network's graph, whose input may have fewer indices in a dimension."""
-    for tensor in (net.x, *(out for node in net.nodes for out in node.outs)):
-        tensor.bounds, tensor.dynamic_dims = tensor.sizes, ()
-    net.x.dynamic_dims = (dim,)
-    graph = replace(net.graph(), chain=list(net.nodes)).finish()
-    find_dynamic(graph)
-    assert graph.is_dynamic
-    return graph
-
-
 KINDS = ("float", "groups", "channels")
 
 
@@ -67,15 +51,13 @@ def test_slices_are_the_same_at_other_sizes(kind):
     """And whole with one row, whose kernel several layers share; all read the same weights."""
     graph = dynamic(mlp(kind), 1)
     base = lower(graph, MEMORY)
-    counts = dict(base.memo.slices)
-    assert len(counts) == 2 and min(counts.values()) > 1
+    slices = [part for part in base.memo.parts if isinstance(part, Slices)]
+    assert slices and min(part.count for part in slices) > 1
     assert max(alive(base)) < 0.6 * max(alive(lower(graph, Target(prefer="speed"))))
     for rows in (32, 7, 2, 1):
         work = lower(resolve(graph, [(1, rows, 64)]), MEMORY, base)
-        slices = {} if rows == 1 else counts
-        assert counts_in(rewritten(resolve(graph, [(1, rows, 64)]), prefer="memory",
-                                   slices=tuple(counts.items()))) == slices
-        assert dict(work.memo.slices) == slices
+        assert [part for part in work.memo.parts if isinstance(part, Slices)] == (
+            [] if rows == 1 else slices)
         assert len(work.prepacks) == len(base.prepacks)
 
 
@@ -107,39 +89,14 @@ def test_groups_are_whole():
         assert not list(chains(one.graph()))
 
 
-def test_no_strips():
-    """Strips are as many rows as there are at one size."""
-    graph = dynamic(expanded(), 2)
-    parts = rewritten(graph, prefer="memory")
-    assert not joins(parts) and any(INPUTS in node.attributes for node in parts.nodes)
-
-
-def results_at(net: Network, dim: int, device, inputs: list[np.ndarray], prefer: str,
-               storage: str, **options) -> tuple[list[np.ndarray], int]:
-    """The first result for each input, and the bytes of activations at the first of them."""
-    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
-    with closing(Allocator(device)) as allocator, closing(Method(
-            dynamic(net, dim), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
-            allocator=allocator)) as method:
-        results = [method.execute([array])[0] for array in inputs]
-        assert allocator.peak_block_bytes == method.report.planned_peak
-        return results, max(alive(method.work))
-
-
-def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
-    """Asserts that results differ no more than by the order of sums."""
-    for one, other in zip(parts, whole, strict=True):
-        assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)
-
-
 @pytest.mark.driver
 @pytest.mark.parametrize("weights", ["auto", "direct", "stream"])
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_numbers(kind, storage, weights, device):
     inputs = [normal(1, rows, 64, seed=rows) for rows in (33, 1, 2, 31, 1, 33)]
-    whole, before = results_at(mlp(kind), 1, device, inputs, "speed", storage, weights=weights)
-    parts, after = results_at(mlp(kind), 1, device, inputs, "memory", storage, weights=weights)
+    whole, before = results_at(mlp(kind), (1,), device, inputs, "speed", storage, weights=weights)
+    parts, after = results_at(mlp(kind), (1,), device, inputs, "memory", storage, weights=weights)
     # In images each part of a weight of floats would be one of its own.
     assert after < before or (kind, storage) == ("float", "texture3d")
     near(parts, whole)
@@ -151,8 +108,8 @@ def test_images(dim, device):
     """Blocks of convolutions, for several images and for images of several heights."""
     inputs = [normal(*((n, 3, 25, 25) if dim == 0 else (3, 3, n, 25)), seed=n)
               for n in ((3, 1, 2) if dim == 0 else (25, 24, 9))]
-    whole, before = results_at(expanded(25, 3), dim, device, inputs, "speed", "texel")
-    parts, after = results_at(expanded(25, 3), dim, device, inputs, "memory", "texel")
+    whole, before = results_at(expanded(25, 3), (dim,), device, inputs, "speed", "texel")
+    parts, after = results_at(expanded(25, 3), (dim,), device, inputs, "memory", "texel")
     assert after < before
     near(parts, whole)
 

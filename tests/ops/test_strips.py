@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -18,8 +19,12 @@ from vkrt.ops.convolution import saved_by_scratch
 from vkrt.ops.registry import known, operators
 from vkrt.ops.rows import Window
 from vkrt.passes.divide_activations import divided
+from vkrt.passes.division import node_seconds
 from vkrt.passes.division_plan import plan_divisions
+from vkrt.passes.liveness import Liveness
+from vkrt.passes.strip_choices import StripChoices
 from vkrt.passes.strip_region import Region
+from vkrt.plan.scratch import alive
 from vkrt.work.records import Dispatch
 from vkrt.work.speed import Speed
 from vkrt.work.target import Target
@@ -98,14 +103,6 @@ def test_buffers_that_are_too_large():
         lower(graph, replace(target, skipped=frozenset({"divide_activations"})))
 
 
-def test_a_dynamic_graph_has_no_strips():
-    """Other sizes have other rows."""
-    net = expanded()
-    net.x.dynamic_dims = (2,)
-    graph = replace(net.graph(), chain=list(net.nodes))
-    assert graph.is_dynamic and not joins(rewritten(graph, prefer="memory"))
-
-
 def test_what_strips_take_of_winograds_method():
     """Scratch memory, where it would be faster; workgroups that share memory need none."""
     net = Network(1, 64, 96, 96)
@@ -121,6 +118,28 @@ def test_what_strips_take_of_winograds_method():
     assert not saved_by_scratch(wide, replace(plain, scratch="none"))
     assert not saved_by_scratch(wide, shared) and not saved_by_scratch(strided, plain)
     assert not plan_divisions(graph, plain) and plan_divisions(graph, shared)
+
+
+def test_as_many_bytes_as_expected():
+    """Of regions in which an activation, which lies where its argument was, goes to rows that have
+    been kept, and has memory of its own for that."""
+    net = Network(1, 3, 57, 57)
+    net.convolution(8, stride=2)
+    net.convolution(48, kernel=1)
+    net.node("aten.silu.default", net.last)
+    net.convolution(0, 5, stride=2, depthwise=True)
+    net.node("aten.silu.default", net.last)
+    net.convolution(8, kernel=1)
+    graph, live = net.graph(), Liveness(net.graph())
+    target = replace(MEMORY, skipped=frozenset({"divide_activations"}))
+    seconds = [node_seconds(node, target.speed) for node in graph.nodes]
+    choices = list(StripChoices(graph, live, target, seconds, math.inf).between(0, 1 << 30))
+    assert len(choices) > 20
+    for choice in choices:
+        others = [nbytes for index, nbytes in enumerate(live.at_node)
+                  if not choice.run.start <= index < choice.run.end]
+        expected = max([choice.nbytes, *others])
+        assert max(alive(lower(divided(graph, [choice.run]), target))) <= 1.15 * expected
 
 
 def test_results_are_made_to_their_ends():
@@ -186,8 +205,21 @@ def test_who_goes_in_strips():
     """Operators that other tests of this file run so, and no fewer than there were."""
     names = {each.name for each in operators() if each.rows is not None}
     assert {"aten.convolution.default", "aten.linear.default", "aten.bmm.default",
-            "aten._softmax.default", "aten.view_copy.default", "aten.cat.default"} <= names
-    assert known("aten.mean.dim").rows is None and known("aten.cumsum.default").rows is None
+            "aten._softmax.default", "aten.view_copy.default", "aten.cat.default",
+            "aten.mean.dim"} <= names
+    assert known("aten.cumsum.default").rows is None
+
+
+@pytest.mark.parametrize(("dims", "keepdim", "found"), [
+    ([3], True, {0: 0, 1: 1, 2: 2}), ([3], False, {0: 0, 1: 1, 2: 2}),
+    ([-3], False, {0: 0, 1: 2, 2: 3}), ([1, 2], False, {0: 0, 1: 3}), ([], True, {}),
+    (None, False, {})])
+def test_rows_that_a_reduction_leaves(dims, keepdim, found):
+    net = Network(2, 3, 4, 5)
+    net.node("aten.amax.default", net.x, dims, keepdim)
+    rule, (node,) = known("aten.amax.default").rows, net.nodes
+    windows = {dim: rule.windows(node, dim) for dim in range(net.last.rank)}
+    assert {dim: each[net.x].dim for dim, each in windows.items() if each} == found
 
 
 @pytest.mark.driver

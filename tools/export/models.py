@@ -51,6 +51,34 @@ class Mlp(nn.Module):
         return self.last(self.norm(x))
 
 
+class Excite(nn.Module):
+    """Blocks in which channels are multiplied by factors that are made of their means."""
+
+    class Block(nn.Module):
+        def __init__(self, inputs, hidden, outputs, stride):
+            super().__init__()
+            self.expand = nn.Conv2d(inputs, hidden, 1)
+            self.depthwise = nn.Conv2d(hidden, hidden, 3, stride, padding=1, groups=hidden)
+            self.squeeze = nn.Conv2d(hidden, hidden // 4, 1)
+            self.excite = nn.Conv2d(hidden // 4, hidden, 1)
+            self.project = nn.Conv2d(hidden, outputs, 1)
+
+        def forward(self, x):
+            y = F.silu(self.depthwise(F.silu(self.expand(x))))
+            factors = self.excite(F.silu(self.squeeze(y.mean((2, 3), keepdim=True))))
+            y = self.project(torch.sigmoid(factors) * y)
+            return x + y if x.shape == y.shape else y
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.blocks = nn.Sequential(self.Block(8, 32, 8, 1), self.Block(8, 32, 12, 2))
+        self.last = nn.Linear(12, 10)
+
+    def forward(self, x):
+        return self.last(self.blocks(F.relu(self.stem(x))).mean((2, 3)))
+
+
 class ConvMix(nn.Module):
     """Convolutions of every kind, with channel counts that do not fill texels of 4."""
 
@@ -368,6 +396,7 @@ PROGRAMS = {
     "toy": make_toy,
     "mlp": lambda: (Mlp(), (torch.randn(3, 30),)),
     "mlp-fp16": lambda: (Mlp(), (torch.randn(3, 30),)),
+    "excite": lambda: (Excite(), (torch.randn(1, 3, 63, 63),)),
     "conv_mix": lambda: (ConvMix(), (torch.randn(1, 3, 23, 30),)),
     "conv1d": lambda: (Conv1d(), (torch.randn(1, 3, 100),)),
     "pools": lambda: (Pools(), (torch.randn(1, 5, 13, 18),)),

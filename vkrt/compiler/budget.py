@@ -53,7 +53,7 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     """
     if options.memory_budget is None:
         return
-    first = replace(work.target, slices=None)
+    first = replace(work.target, parts=None)
     target: Target = replace(first, prefer="memory")
     others = {"balanced": (undivided(first), target), "speed": (target,), "memory": ()}
     counts = {len(work.steps)}

@@ -19,6 +19,7 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 if TYPE_CHECKING:
     from vkrt.graph.states import State
+    from vkrt.work.target import Slices, Strips
 
 FOREVER = 1 << 60
 
@@ -175,6 +176,7 @@ class Graph:
         checked: of nodes that passes have compared with their operators' declarations, the
             arguments as schemas read them.
         co_resident: sets of numbers of nodes whose weights a kernel reads together at other sizes.
+        parts: in which parts passes have made runs of nodes, for other sizes.
     """
 
     name: str
@@ -194,6 +196,7 @@ class Graph:
     numbers: tuple[int, ...] = ()
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
     co_resident: tuple[frozenset[int], ...] = ()
+    parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet
     _last_use: dict[Tensor, int] | None = field(default_factory=dict)
 

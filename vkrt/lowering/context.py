@@ -17,7 +17,6 @@ from vkrt.lowering.placing import Placing
 from vkrt.lowering.reuse import Memo, NodeMemo
 from vkrt.lowering.storages import ImageTooLarge
 from vkrt.ops import strided_copy
-from vkrt.passes.slices import counts_in
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.work.records import StateRecord
 from vkrt.work.target import Target
@@ -92,7 +91,7 @@ class Lowering(Placing):
                         self.target, notes=self.notes(),
                         together=tuple(map(self._weights_of, self.graph.co_resident)),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
-                                  self.copied, tuple(counts_in(self.graph).items())))
+                                  self.copied, self.graph.parts))
 
     def _weights_of(self, numbers: Collection[int]) -> tuple[int, ...]:
         """Ids of the storages of the weights that nodes read, which are known by their numbers."""

@@ -45,7 +45,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
     """
     if base is not None:
-        target = replace(base.target, slices=base.memo.slices)
+        target = replace(base.target, parts=base.memo.parts)
     note: tuple[str, ...] = ()
     if base is None and target.storage == "texture3d" and any(n.guard for n in graph.nodes):
         # What a branch did not make is read by `where`, and of an image nobody may read before it
@@ -64,7 +64,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
-    if base is not None and target.slices:
+    if base is not None and target.parts:
         return _lower_rewritten(run_passes(graph, target), target, base)
     whole = run_passes(graph, undivided(replace(target, prefer="balanced")))
     if base is not None:

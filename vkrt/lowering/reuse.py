@@ -14,6 +14,7 @@ from typing import Any
 
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Strided
+from vkrt.work.target import Slices, Strips
 from vkrt.work.tensor import Constant, Operand, Tensor
 from vkrt.work.work_list import WorkList
 
@@ -46,14 +47,14 @@ class Memo:
         nodes: what was done for each node.
         weights: the operand of each weight by what it is made of and how it lies.
         copied: numbers of views that are not left where they are (`vkrt.lowering.parts_memory`).
-        slices: as `Target.slices` has them.
+        parts: as `Target.parts` has them.
     """
 
     inputs: Mapping[Tensor, Operand] = field(default_factory=dict)
     nodes: tuple[NodeMemo, ...] = ()
     weights: Mapping[tuple[Any, ...], Operand] = field(default_factory=dict)
     copied: Collection[int] = frozenset()
-    slices: tuple[tuple[int, int], ...] = ()
+    parts: tuple[Slices | Strips, ...] = ()
 
 
 def with_weights_of(base: WorkList, work: WorkList) -> WorkList:

@@ -7,10 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.ops.strided_copy import Walk, variant
 from vkrt.ops.teams import parts_for, team_for
@@ -236,11 +238,22 @@ def extreme_sizes(x, dims, keepdim):
     return _some_sizes(x, dims, keepdim)
 
 
+def _kept_rows(node: Node, dim: int) -> Windows | None:
+    """A row of what is left is made of the same row of the argument, where it is not reduced."""
+    x, dims, keepdim = (*node.args, None, None)[:3]
+    over = _chosen(x.rank, dims)
+    own = dim if keepdim else [d for d in range(x.rank) if d not in over][dim]
+    return None if own in over else {x: Window(own)}
+
+
+KEPT_ROWS = RowRule(_kept_rows)
+
+
 # The operators
 
 
 @op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes,
-    dtypes=FLOAT_ASKED_FOR, kernels="aten::mean.out")
+    dtypes=FLOAT_ASKED_FOR, kernels="aten::mean.out", rows=KEPT_ROWS)
 def _mean(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM", _count(x.sizes, dims))
 
@@ -252,7 +265,7 @@ def _mean_of_all(cx, node, x):
 
 
 @op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes, dtypes=ANY,
-    kernels="aten::sum.IntList_out", convert="one")
+    kernels="aten::sum.IntList_out", convert="one", rows=KEPT_ROWS)
 def _sum(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM")
 
@@ -270,13 +283,15 @@ def _prod_of_all(cx, node, x):
 
 
 @op("aten.amax.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amax.out", adapted={"aten::max.unary_out": lambda args: (*args[:1], [])})
+    kernels="aten::amax.out", adapted={"aten::max.unary_out": lambda args: (*args[:1], [])},
+    rows=KEPT_ROWS)
 def _amax(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "MAX")
 
 
 @op("aten.amin.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amin.out", adapted={"aten::min.unary_out": lambda args: (*args[:1], [])})
+    kernels="aten::amin.out", adapted={"aten::min.unary_out": lambda args: (*args[:1], [])},
+    rows=KEPT_ROWS)
 def _amin(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "MIN")
 

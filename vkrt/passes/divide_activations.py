@@ -1,5 +1,6 @@
 """Nodes that are done in parts, so that what is between them takes less memory: in slices of hidden
-channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`).
+channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`); some are done twice
+for that (`vkrt.passes.repeats`).
 
 Which runs of nodes, and in how many parts: `vkrt.passes.division_plan` finds the smallest number of
 bytes that every node can do with, by the sizes of tensors alone. Lowering compares the arenas with
@@ -8,14 +9,15 @@ and without parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.passes.division_plan import MORE_TIME, plan_divisions
+from vkrt.passes.division_plan import MORE_TIME, Run, plan_divisions
+from vkrt.passes.repeats import RepeatedRun
 from vkrt.passes.rewrite import Pass, are_right
-from vkrt.passes.slices import Chain, in_counts, in_slices
-from vkrt.passes.strip_region import Region
+from vkrt.passes.slices import Chain, chains_at, in_slices
+from vkrt.passes.strip_choices import regions_at
 from vkrt.passes.strips import in_strips
 from vkrt.work.target import Target
 
@@ -25,8 +27,11 @@ def divide_activations(graph: Graph, target: Target) -> Graph:
     # Of a damaged program nothing is known, and lowering says what is wrong.
     if not may_divide(graph, target) or not are_right(graph, graph.nodes):
         return graph
-    return divided(graph, plan_divisions(graph, target) if target.slices is None
-                   else in_counts(graph, dict(target.slices)), target.rereads)
+    if target.parts is None:
+        runs = plan_divisions(graph, target)
+    else:
+        runs = [*chains_at(graph, target.parts), *regions_at(graph, target.parts)]
+    return divided(graph, runs, target.rereads)
 
 
 DIVIDE_ACTIVATIONS = Pass("divide_activations", "nodes in slices of hidden channels and in strips "
@@ -44,24 +49,33 @@ def undivided(target: Target) -> Target:
     return replace(target, skipped=target.skipped | {DIVIDE_ACTIVATIONS.name})
 
 
-def divided(graph: Graph, runs: Sequence[Region | Chain], rereads: bool = False) -> Graph:
+def divided(graph: Graph, runs: Sequence[Run], rereads: bool = False) -> Graph:
     """The graph with these runs of nodes in parts; the same object where there is none.
 
     Args:
         rereads: as `Target.rereads`.
     """
-    starts = {run.start: run for run in runs}
-    if not starts:
+    if not runs:
         return graph
-    nodes: list[tuple[int, Node]] = []
-    index = 0
-    while index < len(graph.nodes):
+    parts = tuple(run.parts(graph) for run in runs if not isinstance(run, RepeatedRun))
+    return replace(graph.reordered(_in_parts(graph, runs, rereads)), parts=parts)
+
+
+def _in_parts(graph: Graph, runs: Sequence[Run], rereads: bool, start: int = 0,
+              end: int | None = None) -> Iterator[tuple[int, Node]]:
+    """The nodes from `start` to `end`, of which some runs are in parts, with their numbers."""
+    starts = {run.start: run for run in runs}
+    index, end = start, len(graph.nodes) if end is None else end
+    while index < end:
         run = starts.get(index)
         if run is None:
-            nodes.append((graph.number_of(index), graph.nodes[index]))
+            yield graph.number_of(index), graph.nodes[index]
             index += 1
+            continue
+        if isinstance(run, RepeatedRun):
+            yield from _in_parts(run.graph, run.runs, rereads, run.first, run.last)
+        elif isinstance(run, Chain):
+            yield from in_slices(graph, run)
         else:
-            nodes += (in_slices(graph, run) if isinstance(run, Chain) else
-                      in_strips(graph, run, rereads))
-            index = run.end
-    return graph.reordered(nodes)
+            yield from in_strips(graph, run, rereads)
+        index = run.end

@@ -1,20 +1,23 @@
 """Which runs of nodes are done in parts: the smallest arena by sizes of tensors, or the smallest in
 about the same time.
 
-A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels. Bytes are those
-of tensors as kernels pad them, and times are estimates by a driver's figures; what a kernel takes
-besides is not counted.
+A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels; of a
+`RepeatedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, and times
+are estimates by a driver's figures; what a kernel takes besides is not counted.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from vkrt.graph.graph import Graph
 from vkrt.passes.division import Choice, node_seconds
 from vkrt.passes.liveness import Liveness, padded_bytes
+from vkrt.passes.repeats import RepeatedGraph, RepeatedRun, repeated
 from vkrt.passes.slice_choices import slice_choices
 from vkrt.passes.slices import Chain
 from vkrt.passes.strip_choices import SLACK, StripChoices
@@ -26,74 +29,170 @@ MORE_TIME = {"memory": math.inf, "balanced": 0.08}
 # More bytes than any device has
 IMPOSSIBLE = 1 << 60
 
+Run = Region | Chain | RepeatedRun
+# Before which node it is: the index, and whether that is one of a graph with repeats. Between nodes
+# that may be done twice other tensors are alive then; elsewhere it is the index of that graph for
+# both.
+Place = tuple[int, bool]
+
+
+class Step(NamedTuple):
+    """One or several nodes, as a way from a place to another one.
+
+    Attributes:
+        start, end: before the first node, and behind the last one.
+        first, last: the same by indices of the graph.
+        nbytes: the most bytes that are alive at one of them.
+        seconds: what they are expected to take.
+        run: how they are divided; None for a node that is done as a whole.
+        is_repeated: whether the graph is that with repeats.
+    """
+
+    start: Place
+    end: Place
+    first: int
+    last: int
+    nbytes: int
+    seconds: float
+    run: Region | Chain | None
+    is_repeated: bool
+
 
 def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bool = True
-                   ) -> list[Region | Chain]:
+                   ) -> list[Run]:
     """The runs with which the most bytes that are alive at a node are fewest, in their order; no
     two have a node in common. Empty where nothing becomes less.
 
-    Graphs with dynamic sizes have slices alone: the hidden channels are as many at all sizes.
+    In graphs with dynamic sizes nothing is done twice.
 
     Args:
         strips, slices: which kinds of runs there may be.
     """
-    live = Liveness(graph)
-    for index, node in enumerate(graph.nodes):
-        if max(map(padded_bytes, node.outs)) > target.max_buffer_range:
-            live.at_node[index] += IMPOSSIBLE
-    seconds = [node_seconds(node, target.speed) for node in graph.nodes]
-    more = sum(seconds) * MORE_TIME[target.prefer]
-    most = ceiling = max(live.at_node, default=0)
-    choices: dict[int, list[Choice]] = {}
-    strips = strips and not graph.is_dynamic
-    regions = StripChoices(graph, live, target, seconds, more)
+    twice = repeated(graph) if strips and not graph.is_dynamic else None
+    ways = _Ways(graph, target, twice)
     if slices:
-        for choice in slice_choices(graph, live, target, seconds):
-            choices.setdefault(choice.run.end, []).append(choice)
-
-    def found(nbytes: int) -> list[Region | Chain] | None:
-        return _cheapest(live.at_node, seconds, choices, nbytes, sum(seconds) + more)
-
-    least = most
+        ways.add(slice_choices(graph, ways.live, target, ways.seconds), False)
+    most = max(ways.live.at_node, default=0)
+    least, ceiling = most, max(ways.sizes, default=0)
     while ceiling:
         # Runs at whose nodes less is alive matter when the others can do with less.
         if strips:
-            for choice in regions.between(ceiling // 2, ceiling):
-                choices.setdefault(choice.run.end, []).append(choice)
-        ceiling = max((nbytes for nbytes in live.at_node if nbytes <= ceiling // 2), default=0)
-        sizes = sorted({*live.at_node, *(c.nbytes for ends in choices.values() for c in ends)})
-        least = sizes[bisect_left(sizes, True, key=lambda nbytes: found(nbytes) is not None)]
+            ways.add_strips(ceiling // 2, ceiling)
+        ceiling = max((nbytes for nbytes in ways.sizes if nbytes <= ceiling // 2), default=0)
+        sizes = ways.all_sizes()
+        least = sizes[bisect_left(sizes, True,
+                                  key=lambda nbytes: ways.cheapest(nbytes) is not None)]
         if least >= ceiling:
             break
-    return (found(int(least * (1 + SLACK))) or []) if least < most else []
+    if least >= most:
+        return []
+    return list(_runs(ways.cheapest(int(least * (1 + SLACK))) or [], graph, twice))
 
 
-def _cheapest(at_node: Sequence[int], seconds: Sequence[float],
-              choices: Mapping[int, Sequence[Choice]], most: int, limit: float
-              ) -> list[Region | Chain] | None:
-    """The runs of the least time with which at no node more than `most` bytes are alive; None where
-    that cannot be, or takes longer than `limit` seconds.
+class _Ways:
+    """The steps in which the nodes of a graph can be done.
+
+    Attributes:
+        live: of the graph.
+        seconds: that each node takes as a whole.
+        sizes: the bytes that are alive at nodes that are done as a whole.
+    """
+
+    def __init__(self, graph: Graph, target: Target, twice: RepeatedGraph | None):
+        self._twice = twice
+        self._places = range(len(graph.nodes) + 1) if twice is None else twice.places
+        self._ends: dict[Place, list[Step]] = {}
+        self.live, self.seconds = _whole(graph, target)
+        total = sum(self.seconds)
+        more = total * MORE_TIME[target.prefer]
+        # Sums in another order
+        self._limit = (total + more) * (1 + 1e-9)
+        self._strips = [(StripChoices(graph, self.live, target, self.seconds, more), False)]
+        self._add_whole(self.live, self.seconds, False)
+        self.sizes = set(self.live.at_node)
+        if twice is not None:
+            live, seconds = _whole(twice.graph, target, twice.again)
+            self._strips.append((StripChoices(twice.graph, live, target, seconds, more,
+                                              twice.cuts, twice.repeats), True))
+            self._add_whole(live, seconds, True)
+            self.sizes.update(live.at_node)
+
+    def add(self, choices: Iterator[Choice], is_repeated: bool) -> None:
+        """Adds runs of one of the graphs."""
+        for choice in choices:
+            run = choice.run
+            self._add(run.start, run.end, choice.nbytes, choice.seconds, run, is_repeated)
+
+    def add_strips(self, floor: int, ceiling: int) -> None:
+        """Adds regions (see `StripChoices.between`)."""
+        for choices, is_repeated in self._strips:
+            self.add(choices.between(floor, ceiling), is_repeated)
+
+    def _add_whole(self, live: Liveness, seconds: Sequence[float], is_repeated: bool) -> None:
+        """Adds the nodes of a graph as a whole; those that are the same in both once."""
+        for index, nbytes in enumerate(live.at_node):
+            if not is_repeated or self._twice is None or self._twice.repeats(index, index + 1):
+                self._add(index, index + 1, nbytes, seconds[index], None, is_repeated)
+
+    def _add(self, first: int, last: int, nbytes: int, seconds: float,
+             run: Region | Chain | None, is_repeated: bool) -> None:
+        start, end = self._place(first, is_repeated), self._place(last, is_repeated)
+        self._ends.setdefault(end, []).append(
+            Step(start, end, first, last, nbytes, seconds, run, is_repeated))
+
+    def _place(self, index: int, is_repeated: bool) -> Place:
+        place = index if is_repeated else self._places[index]
+        return place, is_repeated and self._twice is not None and self._twice.is_inside(place)
+
+    def all_sizes(self) -> list[int]:
+        """The bytes that are alive at any step."""
+        return sorted({step.nbytes for steps in self._ends.values() for step in steps})
+
+    def cheapest(self, most: int) -> list[Step] | None:
+        """The steps of the least time with which at no node more than `most` bytes are alive; None
+        where that cannot be, or takes longer than the target allows."""
+        best: dict[Place, tuple[float, Step | None]] = {(0, False): (0.0, None)}
+        for end in sorted(self._ends):
+            found: tuple[float, Step | None] = math.inf, None
+            for step in self._ends[end]:
+                time = best[step.start][0] + step.seconds
+                if step.nbytes <= most and time < found[0]:
+                    found = time, step
+            best[end] = found
+        place = self._places[-1], False
+        if best[place][0] > self._limit or best[place][0] == math.inf:
+            return None
+        steps: list[Step] = []
+        last = best[place][1]
+        while last is not None:
+            steps.append(last)
+            last = best[last.start][1]
+        return steps[::-1]
+
+
+def _whole(graph: Graph, target: Target, again: Collection[int] = ()
+           ) -> tuple[Liveness, list[float]]:
+    """What is alive at the nodes of a graph, and the seconds that each takes as a whole.
 
     Args:
-        seconds: that each node takes as a whole.
+        again: see `Liveness`.
     """
-    best: list[tuple[float, Choice | None]] = [(0.0, None)]
-    for end, nbytes in enumerate(at_node, 1):
-        found: tuple[float, Choice | None] = (
-            best[end - 1][0] + seconds[end - 1] if nbytes <= most else math.inf, None)
-        for choice in choices.get(end, ()):
-            time = best[choice.run.start][0] + choice.seconds
-            if choice.nbytes <= most and time < found[0]:
-                found = time, choice
-        best.append(found)
-    # Sums in another order
-    if best[-1][0] > limit * (1 + 1e-9) or best[-1][0] == math.inf:
-        return None
-    runs: list[Region | Chain] = []
-    place = len(at_node)
-    while place:
-        last = best[place][1]
-        if last is not None:
-            runs.append(last.run)
-        place = last.run.start if last is not None else place - 1
-    return runs[::-1]
+    live = Liveness(graph, again)
+    for index, node in enumerate(graph.nodes):
+        if max(map(padded_bytes, node.outs)) > target.max_buffer_range:
+            live.at_node[index] += IMPOSSIBLE
+    return live, [node_seconds(node, target.speed) for node in graph.nodes]
+
+
+def _runs(steps: Sequence[Step], graph: Graph, twice: RepeatedGraph | None) -> Iterator[Run]:
+    """The runs of these steps."""
+    for is_repeated, group in groupby(steps, lambda step: step.is_repeated):
+        some = list(group)
+        runs = [step.run for step in some if step.run is not None]
+        if is_repeated:
+            assert twice is not None
+            first, last = some[0].first, some[-1].last
+            yield RepeatedRun(twice.places.index(first), twice.places.index(last), twice.graph,
+                              first, last, runs)
+        else:
+            yield from runs

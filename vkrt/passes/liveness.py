@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from itertools import accumulate
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import FOREVER, Graph, Node
 from vkrt.ops.attributes import BORDERED
 from vkrt.ops.registry import operator
 from vkrt.ops.strided import RESHAPES, TURNS
@@ -27,18 +27,23 @@ def padded_bytes(tensor: Tensor) -> int:
 class Liveness:
     """The memory of a graph's tensors over its nodes.
 
+    Args:
+        again: nodes that are done a second time: they read inputs as they came, not the copy that
+            another node has made.
+
     Attributes:
         root: the tensor in whose memory a tensor is: itself, or what it is a view of, or what it is
             written over.
         at_node: bytes that are alive at each node.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, again: Collection[int] = ()):
         self.root: dict[Tensor, Tensor] = {}
         self._nbytes: dict[Tensor, int] = {}
         self._first: dict[Tensor, int] = {}
         self._last: dict[Tensor, int] = {}
-        self._copied: set[Tensor] = set()
+        # Inputs that nodes have read, and the copy that they have made; None where they need none
+        self._copies: dict[Tensor, Tensor | None] = {}
         count = len(graph.nodes)
         for tensor in graph.inputs:
             if isinstance(tensor, Tensor):
@@ -52,9 +57,8 @@ class Liveness:
         for index, node in enumerate(graph.nodes):
             for tensor in node.tensors():
                 self.root.setdefault(tensor, tensor)
-                if self._first.get(tensor) == -1 and tensor not in self._copied:
-                    self._copied.add(tensor)
-                    self._copy_input(graph, tensor, index)
+                if self._first.get(tensor) == -1:
+                    self._read_input(graph, tensor, index, index in again)
             for out in node.outs:
                 self._enter(graph, out, index)
                 if out in kept:
@@ -81,12 +85,20 @@ class Liveness:
         self._nbytes[tensor] = padded_bytes(tensor)
         self._first[tensor], self._last[tensor] = first, graph.last_use(tensor)
 
-    def _copy_input(self, graph: Graph, tensor: Tensor, first: int) -> None:
-        """The first node that reads an input makes a copy of it that lies as kernels have it."""
-        if graph.nodes[first].op in BORDERED or padded_bytes(tensor) != self._nbytes[tensor]:
-            copy = Tensor(tensor.sizes, tensor.dtype)
-            self.root[copy], self._nbytes[copy] = copy, padded_bytes(tensor)
-            self._first[copy], self._last[copy] = first, graph.last_use(tensor)
+    def _read_input(self, graph: Graph, tensor: Tensor, index: int, is_again: bool) -> None:
+        """The first node that reads an input makes a copy of it that lies as kernels have it, and
+        that others read, too."""
+        if tensor not in self._copies or is_again:
+            self._copies[tensor] = None
+            if graph.nodes[index].op in BORDERED or padded_bytes(tensor) != self._nbytes[tensor]:
+                made = self._copies[tensor] = Tensor(tensor.sizes, tensor.dtype)
+                self.root[made], self._nbytes[made] = made, padded_bytes(tensor)
+                self._first[made] = index
+                if graph.last_use(tensor) < FOREVER:
+                    self._last[tensor] = index
+        copy = self._copies[tensor]
+        if copy is not None:
+            self._last[copy] = index
 
     def _join(self, tensor: Tensor, root: Tensor) -> None:
         self.root[tensor] = root

@@ -11,8 +11,7 @@ last node's sums are carried in another order, in the memory of its result.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Graph, Node, replaced
@@ -23,6 +22,7 @@ from vkrt.ops.rows import Rows, Window
 from vkrt.ops.strided import RESHAPES
 from vkrt.passes.divide_weights import has_rows, with_rows
 from vkrt.passes.matching import Uses, arguments, declared
+from vkrt.work.target import Slices, Strips
 from vkrt.work.tensor import Tensor, round_up
 
 # The place of the groups among the arguments of a convolution
@@ -66,6 +66,10 @@ class Chain:
     def has_own_weights(self) -> bool:
         """Whether its slices have weights of their own in images, which have no parts."""
         return _rule(self.last).divides
+
+    def parts(self, graph: Graph) -> Slices:
+        """How it is divided, for other sizes."""
+        return Slices(graph.number_of(self.end - 1), self.slices)
 
     @property
     def channels(self) -> int:
@@ -116,17 +120,12 @@ def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
     return nodes
 
 
-def counts_in(graph: Graph) -> dict[int, int]:
-    """How many slices the chains of a graph are in, by the number of the last node."""
-    return dict(Counter(graph.number_of(index) for index, node in enumerate(graph.nodes)
-                        if INPUTS in node.attributes))
-
-
-def in_counts(graph: Graph, counts: Mapping[int, int]) -> list[Chain]:
-    """The chains of a graph that are in so many slices at other sizes (see `counts_in`), as many as
-    there are at these."""
+def chains_at(graph: Graph, parts: Iterable[Slices | Strips]) -> list[Chain]:
+    """The chains of a graph that are in so many slices at other sizes, as many as there are at
+    these."""
+    counts = {each.last: each.count for each in parts if isinstance(each, Slices)}
     return [replace(chain, count=counts[number]) for chain in chains(graph, keeps_weights=True)
-            if (number := graph.number_of(chain.end - 1)) in counts]
+            if (number := graph.number_of(chain.end - 1)) in counts] if counts else []
 
 
 def _sums_over_channels(node: Node) -> bool:

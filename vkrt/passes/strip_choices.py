@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
@@ -15,7 +15,7 @@ from vkrt.ops.rows import Windows
 from vkrt.passes.division import Choice, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.strip_region import Region
-from vkrt.work.target import Target
+from vkrt.work.target import Slices, Strips, Target
 from vkrt.work.tensor import Tensor
 from vkrt.work.tuning import LANES
 
@@ -35,15 +35,20 @@ class StripChoices:
     Args:
         seconds: that each node takes as a whole.
         limit: seconds that a region may take longer.
+        cuts: before which nodes regions may begin or end, beside those of `Liveness.cuts`.
+        wants: whether a region from one index to another is wanted.
     """
 
     def __init__(self, graph: Graph, live: Liveness, target: Target, seconds: Sequence[float],
-                 limit: float):
+                 limit: float, cuts: Collection[int] = (),
+                 wants: Callable[[int, int], bool] = lambda _start, _end: True):
         self._graph = graph
         self._live = live
         self._speed = target.speed
         self._seconds = seconds
         self._limit = limit
+        self._cuts = live.cuts().union(cuts)
+        self._wants = wants
         # What each node takes longer by direct sums than by Winograd's method: its scratch memory
         # is larger than strips.
         self._saved = [saved_by_scratch(node, target) * (multiply_adds(node) or 0)
@@ -59,12 +64,12 @@ class StripChoices:
     def between(self, floor: int, ceiling: int) -> Iterator[Choice]:
         """Regions in strips, of those at whose nodes most bytes are alive more than `floor` bytes,
         and no more than `ceiling`."""
-        cuts = self._live.cuts()
-        for end in sorted(cuts)[1:]:
+        for end in sorted(self._cuts)[1:]:
             for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
                 for region in _regions(self._graph, end, dim):
                     most = max(self._live.at_node[region.start:end])
-                    if not (region.start in cuts and floor < most <= ceiling
+                    if not (region.start in self._cuts and floor < most <= ceiling
+                            and self._wants(region.start, end)
                             and self._live.around(region.start, region.results) < most):
                         continue
                     if self._more_seconds(region, 2) > self._limit:
@@ -120,6 +125,19 @@ class StripChoices:
             return 0.0
         tiles = count * -(-pixels // (count * TILE))
         return self._seconds[index] * max(tiles / -(-pixels // TILE) - 1, 0.0)
+
+
+def regions_at(graph: Graph, parts: Iterable[Slices | Strips]) -> Iterator[Region]:
+    """The regions of a graph that are in strips at other sizes, in strips of as many rows; those
+    that have no more rows than one of these stay whole."""
+    ends = {graph.number_of(index): index + 1 for index in range(len(graph.nodes))}
+    for each in parts:
+        if isinstance(each, Strips) and each.last in ends:
+            found = next((region for region in _regions(graph, ends[each.last], each.dim)
+                          if graph.number_of(region.start) == each.first), None)
+            divided = None if found is None else found.within(each.rows)
+            if divided is not None:
+                yield divided
 
 
 def _row_dims(tensor: Tensor) -> list[int]:
@@ -178,15 +196,21 @@ def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
     def nbytes(tensor: Tensor, count: int) -> int:
         return padded_bytes(tensor) * max(count, 0) // region.size(tensor)
 
+    # In whose memory the rows of each tensor are: those that are written over others, or are a view
+    # of them, but those that go to rows which have been kept.
+    places: dict[Tensor, Tensor] = {}
     until: dict[Tensor, int] = {}
-    for index, windows in zip(region.nodes, region.windows):
-        until |= dict.fromkeys((live.root[tensor] for tensor in windows), index)
+    for index, (out, windows) in zip(region.nodes, region.steps):
+        until |= dict.fromkeys((places[tensor] for tensor in windows if tensor in places), index)
+        under = [places[tensor] for tensor in windows
+                 if tensor in places and live.root[tensor] is live.root[out]]
+        places[out] = under[0] if under and first[out] == before[out] else out
     alive: dict[Tensor, int] = {}
     waiting = sum(nbytes(tensor, before[tensor] - first[tensor]) for tensor in before)
     most = 0
     for index, (out, windows) in zip(region.nodes, region.steps):
-        root = live.root[out]
-        alive[root] = max(alive.get(root, 0), nbytes(out, done[out] - first[out]))
+        place = places[out]
+        alive[place] = max(alive.get(place, 0), nbytes(out, done[out] - first[out]))
         # Of tensors that are there as a whole the rows are copied.
         parts = sum(nbytes(tensor, (done[out] - before[out]) * region.size(tensor)
                            // region.size(out))

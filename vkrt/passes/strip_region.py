@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
-from vkrt.graph.graph import Node
+from vkrt.graph.graph import Graph, Node
 from vkrt.ops.rows import Windows
+from vkrt.work.target import Strips
 from vkrt.work.tensor import Tensor
 
 # What is left behind a strip has one of its own if it is more than this part of a strip.
@@ -50,6 +52,29 @@ class Region:
         """What each node makes, with its windows."""
         return [(node.outs[0], windows)
                 for node, windows in zip(self.nodes.values(), self.windows)]
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that a strip of the first node has."""
+        out, _ = self.steps[0]
+        done = [each[out] for each in self.progress()]
+        return max(rows - before for before, rows in pairwise(done))
+
+    def parts(self, graph: Graph) -> Strips:
+        """How it is divided, for other sizes."""
+        dim = self.dims[self.steps[-1][0]]
+        return Strips(graph.number_of(self.start), graph.number_of(self.end - 1), dim,
+                      self.most_rows)
+
+    def within(self, rows: int) -> Region | None:
+        """The same region in as few strips as have no more rows of the first node, or in as many
+        as there can be; None where it would be a single one."""
+        size, divided = self.size(self.steps[0][0]), self
+        for count in range(-(-size // rows), -(-size // self.least) + 1):
+            divided = replace(self, count=count)
+            if divided.most_rows <= rows:
+                break
+        return divided if divided.count > 1 else None
 
     @cached_property
     def least(self) -> int:

@@ -127,8 +127,9 @@ class _StripMaker:
         if tensor not in self._weights:
             constant = tensor.constant
             assert constant is not None
-            # With a key of its own it is a weight of its own.
-            key = f"{constant.key or constant.offset}, strip {self._strip}"
+            # With a key of its own it is a weight of its own; another run may read it, too.
+            key = (f"{constant.key or constant.offset}, strip {self._strip} from node "
+                   f"{self._region.start}")
             self._weights[tensor] = replace(tensor, constant=replace(constant, key=key))
         return self._weights[tensor]
 

@@ -18,6 +18,35 @@ LONG = 16384
 
 
 @dataclass(frozen=True)
+class Slices:
+    """How many slices of hidden channels a run of nodes is done in.
+
+    Attributes:
+        last: the number of its last node (`vkrt.graph.graph.Graph.number_of`).
+        count: of slices.
+    """
+
+    last: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Strips:
+    """How many rows a run of nodes is done in at once.
+
+    Attributes:
+        first, last: the numbers of its first and its last node.
+        dim: the dimension of the last node's result that has the rows.
+        rows: the most that a strip of the first node's result has.
+    """
+
+    first: int
+    last: int
+    dim: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Target:
     """Limits of a device in the terms of `ops` and `graph`; the defaults are Vulkan's minima.
 
@@ -45,9 +74,8 @@ class Target:
             (`vkrt.passes.divide_weights`); 0 for any number.
         rereads: strips have weights of their own (`vkrt.passes.strips`): while these are streamed,
             those of a run of nodes are not all there at once, and are read for each strip.
-        slices: at sizes to which a method is lowered from others: how many slices of hidden
-            channels runs of nodes are in there, as pairs of the last node's number and that; None
-            where it is still to be decided (`vkrt.passes.divide_activations`).
+        parts: at sizes to which a method is lowered from others: in which parts runs of nodes are
+            done there; None where it is still to be decided (`vkrt.passes.divide_activations`).
         tuning: what kernels are chosen by.
         speed: what decides whether nodes are done in parts (`vkrt.passes.division_plan`).
         features: what kernels may use beyond what every device has: the variants of the catalog
@@ -72,7 +100,7 @@ class Target:
     reads_rows: bool = False
     max_weight: int = 0
     rereads: bool = False
-    slices: tuple[tuple[int, int], ...] | None = None
+    parts: tuple[Slices | Strips, ...] | None = None
     tuning: Tuning = Tuning()
     speed: Speed = Speed()
     features: frozenset[str] = frozenset()

@@ -1,0 +1,205 @@
+"""Nodes that are done twice, so that what they make is not there in between: squeeze-and-excite."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from networks import Network, most, near, run, squeeze, squeezed
+from small_graphs import rewritten
+
+from vkrt.graph.graph import Graph
+from vkrt.passes.division_plan import plan_divisions
+from vkrt.passes.liveness import padded_bytes
+from vkrt.passes.repeats import RepeatedRun, repeated
+from vkrt.work.speed import Speed
+from vkrt.work.target import Target
+
+MEMORY = Target(prefer="memory")
+SKIPPED = frozenset({"divide_activations"})
+
+
+def fused(net: Network) -> Graph:
+    """The network's graph as passes rewrite it without parts."""
+    return rewritten(net.graph(), skipped=SKIPPED)
+
+
+def any_squeezed(seed: int) -> Network:
+    """Blocks with factors for channels, of any kernels, strides and second paths; odd sides."""
+    chance = random.Random(seed)
+    net = Network(chance.choice((1, 1, 2)), 3, chance.randrange(20, 50), chance.randrange(9, 40),
+                  seed=seed)
+    net.convolution(chance.choice((5, 8, 16)), stride=chance.choice((1, 2)))
+    for _ in range(chance.randrange(1, 4)):
+        first = net.last
+        if chance.random() < 0.8:
+            net.convolution(4 * chance.randrange(4, 14), chance.choice((1, 1, 3)))
+        if chance.random() < 0.7:
+            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
+        net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)),
+                        chance.choice((1, 1, 2)), depthwise=True)
+        if chance.random() < 0.7:
+            net.node("aten.relu.default", net.last)
+        if chance.random() < 0.9:
+            squeeze(net, chance.choice((4, 6)), chance.random() < 0.7)
+        same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
+        net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
+        if same:
+            net.node("aten.add.Tensor", net.last, first, 1)
+    return net
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_what_is_done_twice(keepdim):
+    """The convolutions that make a tensor, in front of its means and in front of its product."""
+    graph = fused(squeezed(keepdim=keepdim))
+    twice = repeated(graph)
+    labels = [node.label for node in twice.graph.nodes]
+    again = {label for label in labels if labels.count(label) == 2}
+    names = {node.label: node.name for node in graph.nodes}
+    assert sorted(names[label] for label in again) == ["convolution"] * 4 + ["mean"] * 2
+    assert [twice.graph.nodes[place] for place, node in zip(twice.places, graph.nodes)
+            if node.name == "convolution"] == [node for node in graph.nodes
+                                               if node.name == "convolution"]
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_less_is_alive(keepdim):
+    """Never all of the tensor that is multiplied, which in strips alone is there as a whole."""
+    graph = squeezed(57, keepdim=keepdim).graph()
+    hidden = max(padded_bytes(out) for node in graph.nodes for out in node.outs)
+    whole = fused(squeezed(57, keepdim=keepdim))
+    assert {type(each) for each in plan_divisions(whole, MEMORY)} >= {RepeatedRun}
+    assert most(graph, "memory") < 0.8 * hidden < 0.4 * most(graph, "speed")
+
+
+def test_only_where_it_makes_the_peak():
+    """The second block's images are smaller than what the first one takes in parts."""
+    net = Network(1, 3, 64, 64)
+    net.convolution(8)
+    for channels, stride in ((48, 4), (24, 1)):
+        net.convolution(channels, kernel=1)
+        net.convolution(0, depthwise=True, stride=stride)
+        squeeze(net)
+        net.convolution(8, kernel=1)
+    graph = fused(net)
+    runs = [each for each in plan_divisions(graph, MEMORY) if isinstance(each, RepeatedRun)]
+    means = [index for index, node in enumerate(graph.nodes) if node.name == "mean"]
+    assert all(each.end <= means[1] for each in runs)
+
+
+def test_an_input_is_read_twice_as_it_came():
+    """Strips copy the rows that they read, the second time too: of an image that others read there
+    would be a copy with four channels."""
+    net = Network(1, 1, 64, 64)
+    net.convolution(16, stride=2)
+    net.convolution(0, depthwise=True)
+    squeeze(net)
+    net.convolution(4, kernel=1)
+    image, result = net.x.numel * 4, padded_bytes(net.last)
+    assert most(net.graph(), "memory") < image + result + padded_bytes(net.nodes[0].outs[0]) // 2
+
+
+def test_balanced_takes_what_costs_little():
+    """Arithmetic done twice is expected to take its time: little where others have much more."""
+    speed = Speed(bytes=1e15, dispatch=0.0)
+    light, heavy = squeezed(57, blocks=1), squeezed(57, blocks=1)
+    heavy.convolution(96, stride=4)
+    for _ in range(3):
+        heavy.convolution(96)
+
+    def has_repeats(net: Network, prefer: str) -> bool:
+        return any(isinstance(each, RepeatedRun)
+                   for each in plan_divisions(fused(net), Target(speed=speed, prefer=prefer)))
+
+    assert has_repeats(light, "memory") and not has_repeats(light, "balanced")
+    assert has_repeats(heavy, "balanced")
+
+
+def near_misses() -> dict[str, Network]:
+    """Networks of which nothing is done twice."""
+    def block(**options) -> Network:
+        return squeezed(17, blocks=1, **options)
+
+    given = block()
+    given.more = [given.nodes[-3].args[0]]
+    read = block()
+    image = next(node for node in read.nodes if node.name == "mean").args[0]
+    read.node("aten.add.Tensor", read.last, read.node("aten.mean.dim", image, [1], True, None), 1)
+    by_rows = Network(1, 3, 17, 17)
+    image = by_rows.convolution(48)
+    by_rows.node("aten.mul.Tensor", image,
+                 by_rows.node("aten.mean.dim", image, [2], True, None))
+    small = Network(1, 3, 17, 17)
+    small.convolution(48, stride=4)
+    squeeze(small)
+    wide = Network(1, 24, 17, 17)
+    wide.convolution(8)
+    squeeze(wide)
+    branch = Network(1, 3, 17, 17)
+    first = branch.convolution(48)
+    branch.convolution(0, depthwise=True)
+    squeeze(branch)
+    branch.node("aten.add.Tensor", branch.last, first, 1)
+    return {"a result": given, "read a third time": read, "means of columns": by_rows,
+            "of larger tensors": wide, "what others read": branch}
+
+
+@pytest.mark.parametrize("name", near_misses())
+def test_near_misses(name):
+    assert repeated(fused(near_misses()[name])) is None
+
+
+def test_a_dynamic_graph_has_no_repeats():
+    net = squeezed()
+    net.x.dynamic_dims = (2,)
+    graph = replace(net.graph(), chain=list(net.nodes))
+    assert graph.is_dynamic and not any(isinstance(each, RepeatedRun)
+                                        for each in plan_divisions(graph, MEMORY))
+
+
+def test_means_of_rows_are_not_rounded():
+    net = squeezed()
+    for tensor in {tensor for node in net.nodes for tensor in (*node.tensors(), *node.outs)}:
+        tensor.dtype = tensor.host_dtype = "float16"
+    twice = repeated(net.graph()).graph
+    assert [[node.args[0].dtype, node.outs[0].dtype] for node in twice.nodes
+            if node.name == "mean"] == [["float16", "float32"], ["float32", "float16"]] * 2
+
+
+def test_strips_read_weights_anew_both_times():
+    """So that the weights of the first time need not stay for the second one."""
+    keys = [(tensor.constant.offset, tensor.constant.key)
+            for node in rewritten(squeezed(57).graph(), prefer="memory", rereads=True).nodes
+            for tensor in node.tensors() if tensor.constant and tensor.rank > 1
+            and tensor.constant.key]
+    assert keys and max(keys.count(key) for key in keys) == 1
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_same_numbers(keepdim, storage, device):
+    net = squeezed(57, keepdim=keepdim)
+    whole, before = run(net, device, "speed", storage)
+    parts, after = run(net, device, "memory", storage)
+    assert after < 0.5 * before
+    near(parts, whole)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("prefer", ["balanced", "memory"])
+@pytest.mark.parametrize("seed", range(30))
+def test_any_squeezed(seed, prefer, device):
+    net = any_squeezed(seed)
+    whole, before = run(net, device, "speed", "texel")
+    parts, after = run(net, device, prefer, "texel")
+    assert after <= before
+    near(parts, whole)
+
+
+def test_any_squeezed_are_done_twice():
+    """The graphs of the test before."""
+    assert sum(any(isinstance(each, RepeatedRun) for each in plan_divisions(
+        fused(any_squeezed(seed)), MEMORY)) for seed in range(30)) >= 12

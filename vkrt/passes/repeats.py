@@ -1,0 +1,193 @@
+"""Tensors that are made twice, so that they are not there in between.
+
+In squeeze-and-excite a tensor is multiplied by factors that are made of its means: all of it is
+there until they are. In the place of that the nodes that make it can be done once for the means,
+and once more for the product, in strips both times (`vkrt.passes.strips`). Which of them are,
+`vkrt.passes.division_plan` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from vkrt.graph.graph import Graph, Node, replaced
+from vkrt.passes.liveness import padded_bytes
+from vkrt.passes.matching import Uses, declared
+from vkrt.passes.slices import Chain
+from vkrt.passes.strip_region import Region
+from vkrt.work.tensor import ITEMSIZE, Tensor
+
+MEAN = "aten.mean.dim"
+# The most nodes that are done twice for one tensor
+MOST = 8
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Nodes that can be done twice.
+
+    Attributes:
+        nodes: the indices of those that make the tensor, in order.
+        mean: the index of the node that reads it first.
+        late: the index of the node that reads it again.
+    """
+
+    nodes: Sequence[int]
+    mean: int
+    late: int
+
+
+@dataclass(frozen=True)
+class RepeatedRun:
+    """Nodes of a graph, of which some are done twice.
+
+    Attributes:
+        start, end: the first node, and the one behind the last, by their indices.
+        graph: the graph in which they are there twice.
+        first, last: the same as `start` and `end`, by the indices that they have there.
+        runs: those of them that are in parts, by these indices.
+    """
+
+    start: int
+    end: int
+    graph: Graph
+    first: int
+    last: int
+    runs: Sequence[Region | Chain]
+
+
+class RepeatedGraph:
+    """A graph in which all nodes that can be done twice are there twice.
+
+    Attributes:
+        graph: with these nodes.
+        places: of each node of the graph as it was, and of the one behind the last, the index here.
+        again: the indices of nodes that are done again.
+        cuts: the first of these, and the indices behind the means of rows, of each repeat.
+    """
+
+    def __init__(self, graph: Graph, repeats: Sequence[Repeat]):
+        nodes: list[tuple[int, Node]] = []
+        self.places: list[int] = []
+        self.again: set[int] = set()
+        self.cuts: set[int] = set()
+        self._inside: set[int] = set()
+        means = {repeat.mean for repeat in repeats}
+        late = {repeat.late: repeat for repeat in repeats}
+        for index, node in enumerate(graph.nodes):
+            number = graph.number_of(index)
+            if index in late:
+                self.cuts.add(len(nodes))
+                repeat = late[index]
+                self.again.update(range(len(nodes), len(nodes) + len(repeat.nodes)))
+                others: dict[Tensor, Tensor] = {}
+                nodes += ((graph.number_of(again), _again(graph.nodes[again], others))
+                          for again in repeat.nodes)
+                node = replace(node, args=replaced(node.args, others))
+                self._inside.update(range(self.places[repeat.nodes[0]] + 1, len(nodes) + 1))
+            self.places.append(len(nodes))
+            if index in means:
+                rows, node = _by_rows(node)
+                nodes.append((number, rows))
+                self.cuts.add(len(nodes))
+            nodes.append((number, node))
+        self.places.append(len(nodes))
+        self.graph = graph.reordered(nodes)
+
+    @cached_property
+    def _before(self) -> list[int]:
+        """How many of the indices before each are between nodes that are done twice."""
+        return list(accumulate((index in self._inside for index in range(self.places[-1] + 1)),
+                               initial=0))
+
+    def is_inside(self, index: int) -> bool:
+        """Whether what is alive before a node is not what it is where nothing is done twice."""
+        return index in self._inside
+
+    def repeats(self, start: int, end: int) -> bool:
+        """Whether some of these nodes are done twice, or what is alive among them depends on it."""
+        return self._before[end + 1] > self._before[start]
+
+
+def repeated(graph: Graph) -> RepeatedGraph | None:
+    """The graph with all repeats; None where there are none."""
+    repeats: list[Repeat] = []
+    uses = Uses(graph)
+    for repeat in _repeats(graph, uses):
+        if not repeats or repeats[-1].late < repeat.nodes[0]:
+            repeats.append(repeat)
+    return RepeatedGraph(graph, repeats) if repeats else None
+
+
+def _repeats(graph: Graph, uses: Uses) -> Iterator[Repeat]:
+    for late, node in enumerate(graph.nodes):
+        for tensor in node.args:
+            if isinstance(tensor, Tensor) and tensor in uses.maker and not uses.is_result(tensor):
+                readers = uses.readers[tensor]
+                if (len(readers) == 2 and readers[1] == late
+                        and _is_mean_of_pixels(graph.nodes[readers[0]])):
+                    nodes = _makers(graph, uses, tensor)
+                    if nodes:
+                        yield Repeat(nodes, readers[0], late)
+
+
+def _is_mean_of_pixels(node: Node) -> bool:
+    return (node.op == MEAN and not node.is_host and not node.guard and node.args[0].rank == 4
+            and {dim % 4 for dim in node.args[1] or ()} == {2, 3})
+
+
+def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
+    """The nodes, in order, that make a tensor of others that together have fewer bytes; empty
+    where there are none, or where one of them cannot be done in strips."""
+    found: set[int] = set()
+    inputs = {tensor}
+    while inputs:
+        largest = max(inputs, key=padded_bytes)
+        index = uses.maker.get(largest)
+        if index is None or not _can_repeat(graph.nodes[index]) or len(found) == MOST:
+            return []
+        # What others read, too, is there in any case.
+        if found and not found.issuperset(uses.readers[largest]):
+            return []
+        found.add(index)
+        inputs.remove(largest)
+        inputs.update(graph.nodes[index].tensors())
+        inputs = {each for each in inputs if each.constant is None}
+        # Inputs of the method are read as they came.
+        nbytes = sum(padded_bytes(each) if each in uses.maker
+                     else each.numel * ITEMSIZE[each.dtype] for each in inputs)
+        if nbytes < padded_bytes(tensor):
+            return sorted(found)
+    return []
+
+
+def _can_repeat(node: Node) -> bool:
+    rule = declared(node, "rows")
+    return (not node.is_host and not node.guard and len(node.outs) == 1 and rule is not None
+            and node.outs[0].rank == 4 and bool(rule.windows(node, 2))
+            and next(node.nested(), None) is None)
+
+
+def _again(node: Node, others: dict[Tensor, Tensor]) -> Node:
+    """A node that is done again.
+
+    Args:
+        others: what is made again in the place of tensors; its result is added.
+    """
+    (out,) = node.outs
+    made = Tensor(out.sizes, out.dtype, name=out.name)
+    node = replace(node, args=replaced(node.args, others), outs=(made,), attributes={
+        name: replaced(value, others) for name, value in node.attributes.items()})
+    others[out] = made
+    return node
+
+
+def _by_rows(node: Node) -> tuple[Node, Node]:
+    """A mean of pixels as the means of each row, which are not rounded, and the mean of these."""
+    x, (out,) = node.args[0], node.outs
+    rows = Tensor((*x.sizes[:3], 1), "float32", name=f"rows of {out.name}")
+    return (replace(node, args=(x, [3], True, *node.args[3:]), outs=(rows,)),
+            replace(node, args=(rows, *node.args[1:])))
