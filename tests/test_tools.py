@@ -21,6 +21,7 @@ MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
+    "check/divisions.py": ["--count", "2"],
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],
@@ -36,6 +37,7 @@ RUN = {
 }
 # tool -> why it is not run here
 NOT_RUN = {
+    "check/divisions.py": ["--count", "2"],
     "check/without_python.c": "a part of without_python.py",
     "check/expectations.py": "needs PyTorch",
     "check/faults.py": "builds vkrt anew with each of many faults",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
+from any_networks import any_squeezed
 from networks import Network, most, near, run, squeeze, squeezed
 from small_graphs import rewritten
 
@@ -23,31 +23,6 @@ SKIPPED = frozenset({"divide_activations"})
 def fused(net: Network) -> Graph:
     """The network's graph as passes rewrite it without parts."""
     return rewritten(net.graph(), skipped=SKIPPED)
-
-
-def any_squeezed(seed: int) -> Network:
-    """Blocks with factors for channels, of any kernels, strides and second paths; odd sides."""
-    chance = random.Random(seed)
-    net = Network(chance.choice((1, 1, 2)), 3, chance.randrange(20, 50), chance.randrange(9, 40),
-                  seed=seed)
-    net.convolution(chance.choice((5, 8, 16)), stride=chance.choice((1, 2)))
-    for _ in range(chance.randrange(1, 4)):
-        first = net.last
-        if chance.random() < 0.8:
-            net.convolution(4 * chance.randrange(4, 14), chance.choice((1, 1, 3)))
-        if chance.random() < 0.7:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
-        net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)),
-                        chance.choice((1, 1, 2)), depthwise=True)
-        if chance.random() < 0.7:
-            net.node("aten.relu.default", net.last)
-        if chance.random() < 0.9:
-            squeeze(net, chance.choice((4, 6)), chance.random() < 0.7)
-        same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
-        net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
-        if same:
-            net.node("aten.add.Tensor", net.last, first, 1)
-    return net
 
 
 @pytest.mark.parametrize("keepdim", [True, False])

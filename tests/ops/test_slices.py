@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
+from any_networks import any_chain
 from networks import Network, expanded, joins, near, run
 from small_graphs import rewritten
 
@@ -41,34 +41,6 @@ def mlp(rows: int = 33, gated: bool = False) -> Network:
     net.linear(24)
     net.node("aten.add.Tensor", net.last, first, 1)
     net.linear(8)
-    return net
-
-
-def any_chain(seed: int) -> Network:
-    """Blocks of any kernels, strides and dilations, with odd sides; some have a border, activations
-    on either side, or a second path."""
-    chance = random.Random(seed)
-    net = Network(chance.choice((1, 1, 2)), 3, chance.randrange(9, 30), chance.randrange(9, 30),
-                  seed=seed)
-    net.convolution(chance.choice((5, 8, 13)), stride=chance.choice((1, 2)))
-    for _ in range(chance.randrange(1, 4)):
-        first, channels = net.last, 4 * chance.randrange(2, 14)
-        net.convolution(channels, chance.choice((1, 1, 3)))
-        if chance.random() < 0.7:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
-        for _ in range(chance.choice((0, 1, 1, 2))):
-            net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)),
-                            chance.choice((1, 1, 2)), depthwise=True)
-            if chance.random() < 0.5:
-                net.node("aten.relu.default", net.last)
-        if chance.random() < 0.3:
-            net.node("aten.mul.Tensor", net.last, net.last)
-        same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
-        net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
-        if same:
-            net.node("aten.add.Tensor", net.last, first, 1)
-        if chance.random() < 0.5:
-            net.node("aten.relu.default", net.last)
     return net
 
 

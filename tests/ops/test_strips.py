@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from any_networks import any_images
 from networks import Network, attention, expanded, joins, most, run
 from small_graphs import rewritten
 
@@ -31,43 +31,6 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 MEMORY = Target(prefer="memory")
-
-
-def any_images(seed: int) -> Network:
-    """A chain of layers of images, some with a second path; odd sides."""
-    chance = random.Random(seed)
-    net = Network(1, 3, chance.randrange(30, 60), chance.randrange(20, 40), seed=seed)
-    earlier: list[Tensor] = []
-    for _ in range(chance.randrange(3, 9)):
-        channels = chance.choice((4, 6, 16, 24))
-        same = [x for x in earlier if x.sizes == net.last.sizes]
-        images = [x for x in earlier if x.sizes[2:] == net.last.sizes[2:]]
-        earlier.append(net.last)
-        kind = chance.randrange(9)
-        if kind < 2:
-            net.convolution(channels, chance.choice((1, 3, 5)), chance.choice((1, 1, 2)),
-                            chance.choice((1, 1, 2)))
-        elif kind == 2:
-            net.convolution(0, chance.choice((3, 5)), chance.choice((1, 2)), depthwise=True)
-        elif kind == 3:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
-        elif kind == 4:
-            net.node("aten.max_pool2d_with_indices.default", net.last, [3, 3], [2, 2], [1, 1],
-                     [1, 1], chance.random() < 0.5, count=2)
-        elif kind == 5 and same:
-            net.node("aten.add.Tensor", net.last, chance.choice(same), 1)
-        elif kind == 6 and images:
-            net.node("aten.cat.default", [net.last, chance.choice(images)], 1)
-        elif kind == 7 and net.last.sizes[2] < 60:
-            net.node("aten.upsample_nearest2d.vec", net.last, None, [2.0, 2.0])
-        elif net.last.sizes[1] % 4 == 0 and net.last.sizes[2] < 60:
-            net.node("aten.pixel_shuffle.default", net.last, 2)
-        elif net.last.sizes[2] < 60:
-            inputs = net.last.sizes[1]
-            net.node("aten.convolution.default", net.last, net.weight(inputs, channels, 2, 2), None,
-                     [2, 2], [0, 0], [1, 1], True, [0, 0], 1)
-    net.more = [x for x in earlier[1:] if x is not net.last and chance.random() < 0.2]
-    return net
 
 
 @pytest.mark.parametrize(("make", "share"), [(expanded, 0.55), (attention, 0.7)])

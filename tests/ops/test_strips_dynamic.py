@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from any_networks import any_images
 from harness import normal
 from networks import Network, dynamic, near, results_at, squeezed
-from test_strips import any_images
 
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError

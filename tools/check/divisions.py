@@ -1,0 +1,115 @@
+"""Do random networks in parts give the numbers that they give whole, in the planned bytes?
+
+    python tools/check/divisions.py                        networks 0 to 999
+    python tools/check/divisions.py --first 1000 --count 9 these
+
+Runs on the driver that VK_DRIVER_FILES says. Each number is a network of those of
+tests/ops/any_networks.py: chains of layers of images, blocks of convolutions with many channels in
+the middle, with squeeze-and-excite or without, or layers of transformers with weights of floats or
+of 4 bits. It runs whole and without fusions, and then as each `prefer` of a load has it, in one of
+the storages; every third one with dynamic sizes, at several of them. A line is printed for each
+network whose results differ by a relative L2 error of 1e-5 or more, whose memory is not as planned,
+or more than whole, or that fails. The last line says how many took less memory, and the largest
+error. Exits 1 if one was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkrt.dynamic.resolve import resolve
+from vkrt.errors import InputError
+from vkrt.vk.device import Device
+
+TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
+
+from any_networks import any_chain, any_images, any_layers, any_squeezed  # noqa: E402
+from harness import normal  # noqa: E402
+from networks import Network, dynamic, results_at, run  # noqa: E402
+
+MAKERS = any_images, any_chain, any_squeezed, any_layers
+STORAGES = "texel", "buffer", "texture3d"
+PREFERENCES = "speed", "balanced", "memory"
+MAX_ERROR = 1e-5
+# Parts of the largest size at which networks with dynamic sizes run
+SHARES = 1.0, 0.9, 0.5, 0.15
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=1000)
+    options = parser.parse_args()
+    wrong = divided = 0
+    worst = 0.0
+    with Device.open() as device:
+        for number in range(options.first, options.first + options.count):
+            try:
+                error, less = check(number, device)
+                fault = f"differs by {error:.1e}" if error >= MAX_ERROR else ""
+            except Exception as failure:
+                error, less, fault = 0.0, False, f"{type(failure).__name__}: {failure}"
+            if fault:
+                print(f"{number}: {fault}", flush=True)
+            wrong, divided, worst = wrong + bool(fault), divided + less, max(worst, error)
+    print(f"{options.count} networks, {wrong} wrong, {divided} with less memory in parts; largest "
+          f"error {worst:.1e}")
+    return int(wrong > 0)
+
+
+def check(number: int, device: Any) -> tuple[float, bool]:
+    """The largest relative L2 error of a network as the preferences have it, and whether one of
+    them takes less memory than the whole network.
+
+    Raises:
+        AssertionError: its memory is not as planned, or more than whole.
+    """
+    make, storage = MAKERS[number % 4], STORAGES[number // 4 % 3]
+    is_dynamic = number // 12 % 3 == 2
+    dims = (1,) if make is any_layers else (2, 3)
+    inputs = _inputs(make(number), dims) if is_dynamic else []
+
+    def results(prefer: str, **more: str) -> tuple[list[np.ndarray], int]:
+        if is_dynamic:
+            return results_at(make(number), dims, device, inputs, prefer, storage, **more)
+        return run(make(number), device, prefer, storage, **more)
+
+    whole, _ = results("speed", fusions="off")
+    worst, bytes_ = 0.0, []
+    for prefer in PREFERENCES:
+        found, nbytes = results(prefer)
+        worst = max([worst, *map(_error, found, whole)])
+        bytes_.append(nbytes)
+    assert all(more >= less for more, less in itertools.pairwise(bytes_)), (
+        f"{', '.join(PREFERENCES)} take {bytes_} bytes")
+    return worst, bytes_[-1] < bytes_[0]
+
+
+def _inputs(net: Network, dims: tuple[int, ...]) -> list[np.ndarray]:
+    """An input of each size that the network can have: what is joined has to fit."""
+    graph, largest = dynamic(net, *dims), net.x.sizes
+    found = []
+    for share in SHARES:
+        sizes = tuple(max(int(size * share), 1) if dim in dims else size
+                      for dim, size in enumerate(largest))
+        try:
+            resolve(graph, [sizes])
+        except InputError:
+            continue
+        found.append(normal(*sizes, seed=len(found)))
+    return found
+
+
+def _error(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-30))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
