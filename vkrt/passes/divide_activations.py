@@ -1,6 +1,6 @@
 """Nodes that are done in parts, so that what is between them takes less memory: in slices of hidden
 channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`); some are done twice
-for that (`vkrt.passes.repeats`).
+for that (`vkrt.passes.recompute`).
 
 Which runs of nodes, and in how many parts: `vkrt.passes.division_plan` finds the smallest number of
 bytes that every node can do with, by the sizes of tensors alone. Lowering compares the arenas with
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.passes.division_plan import MORE_TIME, Run, plan_divisions
-from vkrt.passes.repeats import RepeatedRun
+from vkrt.passes.recompute import RecomputedRun
 from vkrt.passes.rewrite import Pass, are_right
 from vkrt.passes.slices import Chain, chains_at, in_slices
 from vkrt.passes.strip_choices import regions_at
@@ -57,7 +57,7 @@ def divided(graph: Graph, runs: Sequence[Run], rereads: bool = False) -> Graph:
     """
     if not runs:
         return graph
-    parts = tuple(run.parts(graph) for run in runs if not isinstance(run, RepeatedRun))
+    parts = tuple(run.parts(graph) for run in runs if not isinstance(run, RecomputedRun))
     return replace(graph.reordered(_in_parts(graph, runs, rereads)), parts=parts)
 
 
@@ -72,7 +72,7 @@ def _in_parts(graph: Graph, runs: Sequence[Run], rereads: bool, start: int = 0,
             yield graph.number_of(index), graph.nodes[index]
             index += 1
             continue
-        if isinstance(run, RepeatedRun):
+        if isinstance(run, RecomputedRun):
             yield from _in_parts(run.graph, run.runs, rereads, run.first, run.last)
         elif isinstance(run, Chain):
             yield from in_slices(graph, run)

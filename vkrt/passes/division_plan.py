@@ -2,7 +2,7 @@
 about the same time.
 
 A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels; of a
-`RepeatedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, and times
+`RecomputedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, and times
 are estimates by a driver's figures; what a kernel takes besides is not counted.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from vkrt.graph.graph import Graph
 from vkrt.passes.division import Choice, node_seconds
 from vkrt.passes.liveness import Liveness, padded_bytes
-from vkrt.passes.repeats import RepeatedGraph, RepeatedRun, repeated
+from vkrt.passes.recompute import RecomputedGraph, RecomputedRun, recomputed
 from vkrt.passes.slice_choices import slice_choices
 from vkrt.passes.slices import Chain
 from vkrt.passes.strip_choices import SLACK, StripChoices
@@ -29,10 +29,9 @@ MORE_TIME = {"memory": math.inf, "balanced": 0.08}
 # More bytes than any device has
 IMPOSSIBLE = 1 << 60
 
-Run = Region | Chain | RepeatedRun
-# Before which node it is: the index, and whether that is one of a graph with repeats. Between nodes
-# that may be done twice other tensors are alive then; elsewhere it is the index of that graph for
-# both.
+Run = Region | Chain | RecomputedRun
+# Before which node it is: the index, and whether that is one of a graph in which nodes are done
+# twice. Between these other tensors are alive; elsewhere it is that graph's index for both.
 Place = tuple[int, bool]
 
 
@@ -45,7 +44,7 @@ class Step(NamedTuple):
         nbytes: the most bytes that are alive at one of them.
         seconds: what they are expected to take.
         run: how they are divided; None for a node that is done as a whole.
-        is_repeated: whether the graph is that with repeats.
+        is_recomputed: whether the graph is that in which nodes are done twice.
     """
 
     start: Place
@@ -55,7 +54,7 @@ class Step(NamedTuple):
     nbytes: int
     seconds: float
     run: Region | Chain | None
-    is_repeated: bool
+    is_recomputed: bool
 
 
 def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bool = True
@@ -68,7 +67,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
     Args:
         strips, slices: which kinds of runs there may be.
     """
-    twice = repeated(graph) if strips and not graph.is_dynamic else None
+    twice = recomputed(graph) if strips and not graph.is_dynamic else None
     ways = _Ways(graph, target, twice)
     if slices:
         ways.add(slice_choices(graph, ways.live, target, ways.seconds), False)
@@ -98,7 +97,7 @@ class _Ways:
         sizes: the bytes that are alive at nodes that are done as a whole.
     """
 
-    def __init__(self, graph: Graph, target: Target, twice: RepeatedGraph | None):
+    def __init__(self, graph: Graph, target: Target, twice: RecomputedGraph | None):
         self._twice = twice
         self._places = range(len(graph.nodes) + 1) if twice is None else twice.places
         self._ends: dict[Place, list[Step]] = {}
@@ -113,36 +112,36 @@ class _Ways:
         if twice is not None:
             live, seconds = _whole(twice.graph, target, twice.again)
             self._strips.append((StripChoices(twice.graph, live, target, seconds, more,
-                                              twice.cuts, twice.repeats), True))
+                                              twice.cuts, twice.recomputes), True))
             self._add_whole(live, seconds, True)
             self.sizes.update(live.at_node)
 
-    def add(self, choices: Iterator[Choice], is_repeated: bool) -> None:
+    def add(self, choices: Iterator[Choice], is_recomputed: bool) -> None:
         """Adds runs of one of the graphs."""
         for choice in choices:
             run = choice.run
-            self._add(run.start, run.end, choice.nbytes, choice.seconds, run, is_repeated)
+            self._add(run.start, run.end, choice.nbytes, choice.seconds, run, is_recomputed)
 
     def add_strips(self, floor: int, ceiling: int) -> None:
         """Adds regions (see `StripChoices.between`)."""
-        for choices, is_repeated in self._strips:
-            self.add(choices.between(floor, ceiling), is_repeated)
+        for choices, is_recomputed in self._strips:
+            self.add(choices.between(floor, ceiling), is_recomputed)
 
-    def _add_whole(self, live: Liveness, seconds: Sequence[float], is_repeated: bool) -> None:
+    def _add_whole(self, live: Liveness, seconds: Sequence[float], is_recomputed: bool) -> None:
         """Adds the nodes of a graph as a whole; those that are the same in both once."""
         for index, nbytes in enumerate(live.at_node):
-            if not is_repeated or self._twice is None or self._twice.repeats(index, index + 1):
-                self._add(index, index + 1, nbytes, seconds[index], None, is_repeated)
+            if not is_recomputed or self._twice is None or self._twice.recomputes(index, index + 1):
+                self._add(index, index + 1, nbytes, seconds[index], None, is_recomputed)
 
     def _add(self, first: int, last: int, nbytes: int, seconds: float,
-             run: Region | Chain | None, is_repeated: bool) -> None:
-        start, end = self._place(first, is_repeated), self._place(last, is_repeated)
+             run: Region | Chain | None, is_recomputed: bool) -> None:
+        start, end = self._place(first, is_recomputed), self._place(last, is_recomputed)
         self._ends.setdefault(end, []).append(
-            Step(start, end, first, last, nbytes, seconds, run, is_repeated))
+            Step(start, end, first, last, nbytes, seconds, run, is_recomputed))
 
-    def _place(self, index: int, is_repeated: bool) -> Place:
-        place = index if is_repeated else self._places[index]
-        return place, is_repeated and self._twice is not None and self._twice.is_inside(place)
+    def _place(self, index: int, is_recomputed: bool) -> Place:
+        place = index if is_recomputed else self._places[index]
+        return place, is_recomputed and self._twice is not None and self._twice.is_inside(place)
 
     def all_sizes(self) -> list[int]:
         """The bytes that are alive at any step."""
@@ -184,15 +183,15 @@ def _whole(graph: Graph, target: Target, again: Collection[int] = ()
     return live, [node_seconds(node, target.speed) for node in graph.nodes]
 
 
-def _runs(steps: Sequence[Step], graph: Graph, twice: RepeatedGraph | None) -> Iterator[Run]:
+def _runs(steps: Sequence[Step], graph: Graph, twice: RecomputedGraph | None) -> Iterator[Run]:
     """The runs of these steps."""
-    for is_repeated, group in groupby(steps, lambda step: step.is_repeated):
+    for is_recomputed, group in groupby(steps, lambda step: step.is_recomputed):
         some = list(group)
         runs = [step.run for step in some if step.run is not None]
-        if is_repeated:
+        if is_recomputed:
             assert twice is not None
             first, last = some[0].first, some[-1].last
-            yield RepeatedRun(twice.places.index(first), twice.places.index(last), twice.graph,
+            yield RecomputedRun(twice.places.index(first), twice.places.index(last), twice.graph,
                               first, last, runs)
         else:
             yield from runs

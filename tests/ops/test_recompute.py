@@ -12,7 +12,7 @@ from small_graphs import rewritten
 from vkrt.graph.graph import Graph
 from vkrt.passes.division_plan import plan_divisions
 from vkrt.passes.liveness import padded_bytes
-from vkrt.passes.repeats import RepeatedRun, repeated
+from vkrt.passes.recompute import RecomputedRun, recomputed
 from vkrt.work.speed import Speed
 from vkrt.work.target import Target
 
@@ -29,7 +29,7 @@ def fused(net: Network) -> Graph:
 def test_what_is_done_twice(keepdim):
     """The convolutions that make a tensor, in front of its means and in front of its product."""
     graph = fused(squeezed(keepdim=keepdim))
-    twice = repeated(graph)
+    twice = recomputed(graph)
     labels = [node.label for node in twice.graph.nodes]
     again = {label for label in labels if labels.count(label) == 2}
     names = {node.label: node.name for node in graph.nodes}
@@ -45,7 +45,7 @@ def test_less_is_alive(keepdim):
     graph = squeezed(57, keepdim=keepdim).graph()
     hidden = max(padded_bytes(out) for node in graph.nodes for out in node.outs)
     whole = fused(squeezed(57, keepdim=keepdim))
-    assert {type(each) for each in plan_divisions(whole, MEMORY)} >= {RepeatedRun}
+    assert {type(each) for each in plan_divisions(whole, MEMORY)} >= {RecomputedRun}
     assert most(graph, "memory") < 0.8 * hidden < 0.4 * most(graph, "speed")
 
 
@@ -59,7 +59,7 @@ def test_only_where_it_makes_the_peak():
         squeeze(net)
         net.convolution(8, kernel=1)
     graph = fused(net)
-    runs = [each for each in plan_divisions(graph, MEMORY) if isinstance(each, RepeatedRun)]
+    runs = [each for each in plan_divisions(graph, MEMORY) if isinstance(each, RecomputedRun)]
     means = [index for index, node in enumerate(graph.nodes) if node.name == "mean"]
     assert all(each.end <= means[1] for each in runs)
 
@@ -84,12 +84,12 @@ def test_balanced_takes_what_costs_little():
     for _ in range(3):
         heavy.convolution(96)
 
-    def has_repeats(net: Network, prefer: str) -> bool:
-        return any(isinstance(each, RepeatedRun)
+    def recomputes(net: Network, prefer: str) -> bool:
+        return any(isinstance(each, RecomputedRun)
                    for each in plan_divisions(fused(net), Target(speed=speed, prefer=prefer)))
 
-    assert has_repeats(light, "memory") and not has_repeats(light, "balanced")
-    assert has_repeats(heavy, "balanced")
+    assert recomputes(light, "memory") and not recomputes(light, "balanced")
+    assert recomputes(heavy, "balanced")
 
 
 def near_misses() -> dict[str, Network]:
@@ -123,14 +123,14 @@ def near_misses() -> dict[str, Network]:
 
 @pytest.mark.parametrize("name", near_misses())
 def test_near_misses(name):
-    assert repeated(fused(near_misses()[name])) is None
+    assert recomputed(fused(near_misses()[name])) is None
 
 
-def test_a_dynamic_graph_has_no_repeats():
+def test_nothing_of_a_dynamic_graph_is_done_twice():
     net = squeezed()
     net.x.dynamic_dims = (2,)
     graph = replace(net.graph(), chain=list(net.nodes))
-    assert graph.is_dynamic and not any(isinstance(each, RepeatedRun)
+    assert graph.is_dynamic and not any(isinstance(each, RecomputedRun)
                                         for each in plan_divisions(graph, MEMORY))
 
 
@@ -138,7 +138,7 @@ def test_means_of_rows_are_not_rounded():
     net = squeezed()
     for tensor in {tensor for node in net.nodes for tensor in (*node.tensors(), *node.outs)}:
         tensor.dtype = tensor.host_dtype = "float16"
-    twice = repeated(net.graph()).graph
+    twice = recomputed(net.graph()).graph
     assert [[node.args[0].dtype, node.outs[0].dtype] for node in twice.nodes
             if node.name == "mean"] == [["float16", "float32"], ["float32", "float16"]] * 2
 
@@ -176,5 +176,5 @@ def test_any_squeezed(seed, prefer, device):
 
 def test_any_squeezed_are_done_twice():
     """The graphs of the test before."""
-    assert sum(any(isinstance(each, RepeatedRun) for each in plan_divisions(
+    assert sum(any(isinstance(each, RecomputedRun) for each in plan_divisions(
         fused(any_squeezed(seed)), MEMORY)) for seed in range(30)) >= 12

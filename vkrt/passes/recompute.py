@@ -26,7 +26,7 @@ MOST = 8
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Recomputation:
     """Nodes that can be done twice.
 
     Attributes:
@@ -41,7 +41,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class RepeatedRun:
+class RecomputedRun:
     """Nodes of a graph, of which some are done twice.
 
     Attributes:
@@ -59,35 +59,35 @@ class RepeatedRun:
     runs: Sequence[Region | Chain]
 
 
-class RepeatedGraph:
+class RecomputedGraph:
     """A graph in which all nodes that can be done twice are there twice.
 
     Attributes:
         graph: with these nodes.
         places: of each node of the graph as it was, and of the one behind the last, the index here.
         again: the indices of nodes that are done again.
-        cuts: the first of these, and the indices behind the means of rows, of each repeat.
+        cuts: the first of these, and the indices behind the means of rows, of each of them.
     """
 
-    def __init__(self, graph: Graph, repeats: Sequence[Repeat]):
+    def __init__(self, graph: Graph, recomputations: Sequence[Recomputation]):
         nodes: list[tuple[int, Node]] = []
         self.places: list[int] = []
         self.again: set[int] = set()
         self.cuts: set[int] = set()
         self._inside: set[int] = set()
-        means = {repeat.mean for repeat in repeats}
-        late = {repeat.late: repeat for repeat in repeats}
+        means = {each.mean for each in recomputations}
+        late = {each.late: each for each in recomputations}
         for index, node in enumerate(graph.nodes):
             number = graph.number_of(index)
             if index in late:
                 self.cuts.add(len(nodes))
-                repeat = late[index]
-                self.again.update(range(len(nodes), len(nodes) + len(repeat.nodes)))
+                again = late[index].nodes
+                self.again.update(range(len(nodes), len(nodes) + len(again)))
                 others: dict[Tensor, Tensor] = {}
-                nodes += ((graph.number_of(again), _again(graph.nodes[again], others))
-                          for again in repeat.nodes)
+                nodes += ((graph.number_of(each), _again(graph.nodes[each], others))
+                          for each in again)
                 node = replace(node, args=replaced(node.args, others))
-                self._inside.update(range(self.places[repeat.nodes[0]] + 1, len(nodes) + 1))
+                self._inside.update(range(self.places[again[0]] + 1, len(nodes) + 1))
             self.places.append(len(nodes))
             if index in means:
                 rows, node = _by_rows(node)
@@ -107,22 +107,22 @@ class RepeatedGraph:
         """Whether what is alive before a node is not what it is where nothing is done twice."""
         return index in self._inside
 
-    def repeats(self, start: int, end: int) -> bool:
+    def recomputes(self, start: int, end: int) -> bool:
         """Whether some of these nodes are done twice, or what is alive among them depends on it."""
         return self._before[end + 1] > self._before[start]
 
 
-def repeated(graph: Graph) -> RepeatedGraph | None:
-    """The graph with all repeats; None where there are none."""
-    repeats: list[Repeat] = []
+def recomputed(graph: Graph) -> RecomputedGraph | None:
+    """The graph with all nodes that can be done twice; None where there are none."""
+    found: list[Recomputation] = []
     uses = Uses(graph)
-    for repeat in _repeats(graph, uses):
-        if not repeats or repeats[-1].late < repeat.nodes[0]:
-            repeats.append(repeat)
-    return RepeatedGraph(graph, repeats) if repeats else None
+    for each in _recomputations(graph, uses):
+        if not found or found[-1].late < each.nodes[0]:
+            found.append(each)
+    return RecomputedGraph(graph, found) if found else None
 
 
-def _repeats(graph: Graph, uses: Uses) -> Iterator[Repeat]:
+def _recomputations(graph: Graph, uses: Uses) -> Iterator[Recomputation]:
     for late, node in enumerate(graph.nodes):
         for tensor in node.args:
             if isinstance(tensor, Tensor) and tensor in uses.maker and not uses.is_result(tensor):
@@ -131,7 +131,7 @@ def _repeats(graph: Graph, uses: Uses) -> Iterator[Repeat]:
                         and _is_mean_of_pixels(graph.nodes[readers[0]])):
                     nodes = _makers(graph, uses, tensor)
                     if nodes:
-                        yield Repeat(nodes, readers[0], late)
+                        yield Recomputation(nodes, readers[0], late)
 
 
 def _is_mean_of_pixels(node: Node) -> bool:
@@ -147,7 +147,7 @@ def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
     while inputs:
         largest = max(inputs, key=padded_bytes)
         index = uses.maker.get(largest)
-        if index is None or not _can_repeat(graph.nodes[index]) or len(found) == MOST:
+        if index is None or not _can_recompute(graph.nodes[index]) or len(found) == MOST:
             return []
         # What others read, too, is there in any case.
         if found and not found.issuperset(uses.readers[largest]):
@@ -164,7 +164,7 @@ def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
     return []
 
 
-def _can_repeat(node: Node) -> bool:
+def _can_recompute(node: Node) -> bool:
     rule = declared(node, "rows")
     return (not node.is_host and not node.guard and len(node.outs) == 1 and rule is not None
             and node.outs[0].rank == 4 and bool(rule.windows(node, 2))
