@@ -39,11 +39,12 @@ void main() {
   int i = invocation();
   int tiles = rows * tiles_x;
   int part = 0;
+  if (parts == POINTS) i = min(i, parts * tiles * Z - 1);
   if (parts > 1) {
     ivec2 part_rest = divided(i, tiles * Z);
     part = part_rest.x;
     i = part_rest.y;
-    if (part >= parts) return;
+    if (parts != POINTS && part >= parts) return;
   } else if (i >= tiles * Z) return;
   ivec2 tile_texel = divided(i, Z), row_tile = divided(tile_texel.x, tiles_x);
   ivec2 image_row = divided(first_row + row_tile.x, tiles_y);
@@ -67,7 +68,8 @@ void main() {
     POSITION from[4];
     [[unroll]] for (int k = 0; k < 4; k++) from[k] = AT(0, image + near[k], z, X, Z);
     bool is_met = top < H && top + POINTS > 0;
-    // Not unrolled: compilers would load all pixels at once.
+    // Not unrolled: compilers would load all pixels at once. No invocation has returned, as those beyond the last do
+    // what it does: V3D masks each instruction of a loop for which not all are there.
     vec4 v[POINTS];
     for (int x = 0; x < POINTS; x++) {
       [[unroll]] for (int k = 1; k < POINTS; k++) v[k - 1] = v[k];

@@ -20,38 +20,44 @@ PUSHED(3, tiles_x)
 PUSHED(4, tiles_y)
 PUSHED(5, first_row)
 PUSHED(6, rows)
+// Texels of a pixel that the products are for, and the first of them
+PUSHED(7, first_texel)
+PUSHED(8, texels)
 // Invocations that make a tile: 1, 2 or 4
-CASE(7, parts)
+CASE(9, parts)
 #define VECTORS 2
-#define ENDS 8
+#define ENDS 10
 #include "epilogue.glsl"
 
-int tiles, Z, tile, z, left, top, image;
+int tiles, tile, z, left, top, image;
 
-vec4 product(int x, int y) { return LOAD(products, AT(tile, POINTS * y + x, z, tiles, Z)); }
+vec4 product(int x, int y) { return LOAD(products, AT(tile, POINTS * y + x, z, tiles, texels)); }
 
-void put_row(int y, vec4 v[TILE], vec4 offset) {
+// Row y of a tile, as far as the columns go to `end`.
+void put_row(int y, vec4 v[TILE], vec4 offset, int end) {
   [[unroll]] for (int x = 0; x < TILE; x++) {
     vec4 value = v[x] + offset;
     value = activated(value);
     // Not a break: V3D's compiler does not unroll a loop with one, and then the array lies in memory.
-    if (left + x < X)
-      STORE(result, AT(left + x, image + top + y, z, X, Z), mask_padding(value, VALID(z, channels)));
+    if (left + x < end)
+      STORE(result, AT(left + x, image + top + y, first_texel + z, X, (channels + 3) / 4),
+            mask_padding(value, VALID(first_texel + z, channels)));
   }
 }
 
 void main() {
   int i = invocation();
   tiles = rows * tiles_x;
-  Z = (channels + 3) / 4;
   int part = 0;
+  // As in winograd_input.comp.
+  if (parts == TILE) i = min(i, parts * tiles * texels - 1);
   if (parts > 1) {
-    ivec2 part_rest = divided(i, tiles * Z);
+    ivec2 part_rest = divided(i, tiles * texels);
     part = part_rest.x;
     i = part_rest.y;
-    if (part >= parts) return;
-  } else if (i >= tiles * Z) return;
-  ivec2 tile_texel = divided(i, Z), row_tile = divided(tile_texel.x, tiles_x);
+    if (parts != TILE && part >= parts) return;
+  } else if (i >= tiles * texels) return;
+  ivec2 tile_texel = divided(i, texels), row_tile = divided(tile_texel.x, tiles_x);
   ivec2 image_row = divided(first_row + row_tile.x, tiles_y);
   tile = tile_texel.x;
   z = tile_texel.y;
@@ -59,7 +65,6 @@ void main() {
   top = image_row.y * TILE;
   image = image_row.x * H;
   if (parts == TILE) {
-    if (top + part >= H) return;
     // What points_to_pixels makes of a column for row `part`: sums of pairs, or differences. Of each
     // column's the pixels of the row have powers of its point as factors, the last has infinity's. Not
     // unrolled: compilers would load all products at once.
@@ -70,9 +75,9 @@ void main() {
     for (int x = 0; x < POINTS; x++) {
       vec4 m = vec4(0);
       if (is_outer) m = product(x, part == 0 ? 0 : POINTS - 1);
-      POSITION at = AT(tile, x, z, tiles, Z);
+      POSITION at = AT(tile, x, z, tiles, texels);
       [[unroll]] for (int k = 0; k < 4; k++)
-        m += factors[k] * LOAD(products, DOWN(at, (k + 1) * POINTS, tiles, Z));
+        m += factors[k] * LOAD(products, DOWN(at, (k + 1) * POINTS, tiles, texels));
       float point = x == 0 ? 0.0 : (x < 3 ? A : B) * (x % 2 == 1 ? 1.0 : -1.0);
       if (x == POINTS - 1) {
         v[3] += m;
@@ -83,7 +88,7 @@ void main() {
       v[2] += point * point * m;
       v[3] += point * point * point * m;
     }
-    put_row(part, v, epilogue_at(z));
+    put_row(part, v, epilogue_at(first_texel + z), top + part < H ? X : 0);
     return;
   }
   if (parts == 2) {
@@ -99,12 +104,12 @@ void main() {
       if (part == 0) two[0][x] += outer;
       else two[1][x] += outer;
     }
-    vec4 offset = epilogue_at(z);
+    vec4 offset = epilogue_at(first_texel + z);
     [[unroll]] for (int k = 0; k < 2; k++) {
       if (top + part + 2 * k >= H) break;
       vec4 v[TILE];
       points_to_pixels(two[k], v);
-      put_row(part + 2 * k, v, offset);
+      put_row(part + 2 * k, v, offset, X);
     }
     return;
   }
@@ -115,12 +120,12 @@ void main() {
       m[y] = product(x, y);
     points_to_pixels(m, half_way[x]);
   }
-  vec4 offset = epilogue_at(z);
+  vec4 offset = epilogue_at(first_texel + z);
   [[unroll]] for (int y = 0; y < TILE; y++) {
     if (top + y >= H) break;
     vec4 m[POINTS], v[TILE];
     [[unroll]] for (int x = 0; x < POINTS; x++) m[x] = half_way[x][y];
     points_to_pixels(m, v);
-    put_row(y, v, offset);
+    put_row(y, v, offset, X);
   }
 }

@@ -11,8 +11,11 @@
 //
 // A workgroup of 256 invocations makes 32 tiles by 32 channels of the result. It brings 4 input channels of its
 // pixels and weights to the points, where they stay in its shared memory (16 KiB), multiplies there, and goes
-// on with the next 4. An invocation sums at one pair of points, for 8 of the tiles, 4 apart, and 2 texels of
-// channels, 4 apart.
+// on with the next 4. An invocation sums at one pair of points, for 8 of the tiles and 2 texels of channels.
+//
+// Of few pixels it makes 16 tiles by 16 channels, by 128 invocations that sum for 4 tiles each. Where there are few
+// of these workgroups, each has 2 or 4 slices of so many invocations, which take every second or fourth texel of the
+// input channels, in shared memory of their own.
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -31,144 +34,168 @@ PUSHED(7, tiles_y)
 PUSHED(8, tiles)
 PUSHED(9, padding_x)
 PUSHED(10, padding_y)
+// Tiles and channels of a workgroup: 32, or 16 of few pixels
+CASE(11, side)
 #define VECTORS 3
-#define ENDS 11
+#define ENDS 12
 #include "epilogue.glsl"
 
-// The address `columns` pixels and z texels further on, and that in a matrix
+// A column of a row as the way from its first one; the address so far on, and that `columns` further on in a matrix.
 #if defined(STORAGE_TEXTURE3D)
-#define FURTHER(at, columns, z) ((at) + ivec3(columns, 0, z))
+#define COLUMN(x) (x)
+#define FURTHER(at, column) ((at) + ivec3(column, 0, 0))
 #define WEIGHT_FURTHER(at, columns) ((at) + ivec3(columns, 0, 0))
 #else
-#define FURTHER(at, columns, z) ((at) + (columns) * Z + (z))
+#define COLUMN(x) ((x) * Z)
+#define FURTHER(at, column) ((at) + (column))
 #define WEIGHT_FURTHER(at, columns) ((at) + (columns))
 #endif
 #define TILE 2
 #define POINTS 4
 #define PAIRS (POINTS * POINTS)
-// Tiles and channels of a workgroup, and its invocations
-#define TILES 32
-#define COLUMNS 32
-#define MEMBERS 256
-// Tiles and texels of an invocation, and how far they are apart
-#define ROWS 8
+#define SIDE (side == 32 ? 32 : 16)
+// Tiles, at most and of an invocation, and its texels; neighbours that divide the tiles of a pair of points, and the
+// texels: what an invocation has is as far apart.
+#define MOST_ROWS 8
+#define ROWS (SIDE / 4)
 #define TEXELS 2
 #define APART 4
-// In shared memory, by pair of points (y, x): tiles, then channels, of which those 4 apart lie side by side, as
-// neighbours read them. The sums go through the same memory, a quarter after the other.
-#define PITCH (TILES + COLUMNS)
-#define QUARTERS 4
+#define ACROSS (SIDE / 8)
+// Invocations of a slice
+#define MEMBERS (PAIRS * APART * ACROSS)
+#define SLICES (gl_WorkGroupSize.x >= 4 * MEMBERS ? 4 : gl_WorkGroupSize.x >= 2 * MEMBERS ? 2 : 1)
+// In shared memory, by slice and pair of points (y, x): tiles, then channels, of which those 4 apart lie side by
+// side, as neighbours read them. The sums go through the same memory, 4 tiles and a texel of each invocation after
+// the other.
+#define PITCH (2 * SIDE)
+#define SLICE_PARTS (PAIRS * PITCH)
+#define PASS_ROWS 4
+#define PASSES (ROWS / PASS_ROWS * TEXELS)
 // Of an invocation: its pair of points, and the first of its tiles and texels. Not kept: they would be registers
 // too many on Intel's.
-#define PAIR(member) ((member) / (APART * APART))
-#define FIRST_TILE(member) ((member) % APART)
-#define FIRST_TEXEL(member) ((member) / APART % APART)
-shared vec4 parts[PAIRS * PITCH];
+#define PAIR(member) int((member) / (APART * ACROSS))
+#define FIRST_TILE(member) int((member) % APART)
+#define FIRST_TEXEL(member) int((member) / APART % ACROSS)
+shared vec4 parts[SLICES * SLICE_PARTS];
 
 // Of a tile: its first pixel (x, y) in the result, and its image.
 ivec3 place_of(int tile) {
   ivec2 row_tile = divided(min(tile, tiles - 1), tiles_x), image_row = divided(row_tile.x, tiles_y);
   return ivec3(TILE * row_tile.y, TILE * image_row.y, image_row.x);
 }
+// Whether pixels of its image are in a tile. Of others zero times a pixel would not be zero where that is a NaN.
+bool is_met(ivec3 place) {
+  int left = place.x - padding_x, top = place.y - padding_y;
+  return left < X && left + POINTS > 0 && top < H && top + POINTS > 0;
+}
 
 void main() {
-  // More invocations than there are, of a damaged file, do what the last one does.
-  int member = min(int(gl_LocalInvocationID.x), MEMBERS - 1);
+  int slice = int(gl_LocalInvocationID.x / MEMBERS % SLICES);
+  uint member = gl_LocalInvocationID.x % MEMBERS;
   int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
-  int blocks = (tiles + TILES - 1) / TILES;
+  int blocks = (tiles + SIDE - 1) / SIDE;
   // A whole group.
-  if (group >= blocks * ((channels + COLUMNS - 1) / COLUMNS)) return;
+  if (group >= blocks * ((channels + SIDE - 1) / SIDE)) return;
   ivec2 block = divided(group, blocks);
-  int first_tile = block.y * TILES, first_channel = block.x * COLUMNS;
+  int first_tile = block.y * SIDE, first_channel = block.x * SIDE, begin = slice * SLICE_PARTS;
 
   // Half of the invocations bring pixels to the points, the others weights: each a row of points of a tile or of
   // a channel.
-  bool brings_pixels = member < TILES * POINTS;
-  int line = member % TILES, number = member / TILES % POINTS;
-  // Of pixels the row is a sum or a difference of two rows; those outside have the factor zero, and their
-  // pixels are of a row that is inside.
+  bool brings_pixels = member < SIDE * POINTS;
+  int line = int(member % SIDE), number = int(member / SIDE % POINTS);
+  int to = begin + POINTS * number * PITCH + line;
+  // Of pixels the row is a sum or a difference of two rows. Those outside have the factor zero, and are those of
+  // a place that is inside.
   ivec3 place = place_of(first_tile + line);
-  int left = place.x - padding_x, top = place.y - padding_y;
-  ivec2 y = top + ivec2(number == 0 ? 0 : number == 2 ? 2 : 1, number == 3 ? 3 : number == 2 ? 1 : 2);
+  ivec4 x = place.x - padding_x + ivec4(0, 1, 2, 3), near_x = clamp(x, 0, X - 1);
+  ivec2 y = place.y - padding_y + ivec2(number == 0 ? 0 : number == 2 ? 2 : 1, number == 3 ? 3 : number == 2 ? 1 : 2);
   ivec2 near = clamp(y, 0, H - 1);
-  vec3 factors = vec3(mix(vec2(0), vec2(1, number == 1 ? 1 : -1), equal(near, y)), 0);
-  POSITION first = AT(0, place.z * H + near.x, 0, X, Z), other = AT(0, place.z * H + near.y, 0, X, Z);
-  bool is_met = top < H && top + POINTS > 0;
-  // Of weights it is a sum of three, from one address on.
+  vec2 of_rows = mix(vec2(0), vec2(1, number == 1 ? 1 : -1), equal(near, y));
+  vec4 factors = mix(vec4(0), vec4(1), equal(near_x, x));
+  POSITION first = AT(near_x[0], place.z * H + near.x, slice, X, Z), other = AT(near_x[0], place.z * H + near.y, slice, X, Z);
+  int columns[POINTS];
+  [[unroll]] for (int k = 0; k < POINTS; k++) columns[k] = COLUMN(near_x[k] - near_x[0]);
   if (!brings_pixels) {
-    first = WEIGHT_AT(min(first_channel + line, channels - 1), 0, 9 * Z);
-    factors = number == 0 ? vec3(1, 0, 0) : number == 3 ? vec3(0, 0, 1) : vec3(0.5, number == 1 ? 0.5 : -0.5, 0.5);
+    int row = min(first_channel + line, channels - 1);
+    first = WEIGHT_AT(row, slice, 9 * Z);
+    // Of weights it is a sum of three.
+    factors = vec4(number == 0 ? vec3(1, 0, 0) : number == 3 ? vec3(0, 0, 1) : vec3(0.5, number == 1 ? 0.5 : -0.5, 0.5), 0);
+    to += SIDE + line % 4 * (SIDE / 4) + line / 4 - line;
   }
 
-  vec4 sum[ROWS * TEXELS];
-  [[unroll]] for (int i = 0; i < ROWS * TEXELS; i++) sum[i] = vec4(0);
-  for (int z = 0; z < Z; z++) {
+  vec4 sum[MOST_ROWS * TEXELS];
+  [[unroll]] for (int i = 0; i < MOST_ROWS * TEXELS; i++) sum[i] = vec4(0);
+  for (int z = 0; z < Z; z += SLICES) {
     vec4 v[POINTS];
     if (brings_pixels) {
       vec4 p[POINTS];
-      [[unroll]] for (int x = 0; x < POINTS; x++) {
-        int column = clamp(left + x, 0, X - 1);
-        p[x] = factors.x * LOAD(source, FURTHER(first, column, z)) + factors.y * LOAD(source, FURTHER(other, column, z));
-        if (!is_met || column != left + x) p[x] = vec4(0);
-      }
+      [[unroll]] for (int k = 0; k < POINTS; k++)
+        p[k] = factors[k] * of_rows.x * LOAD(source, FURTHER(first, columns[k]))
+               + factors[k] * of_rows.y * LOAD(source, FURTHER(other, columns[k]));
       v = vec4[](p[0] - p[2], p[1] + p[2], p[2] - p[1], p[1] - p[3]);
     } else {
       vec4 g[3];
-      [[unroll]] for (int x = 0; x < 3; x++) {
-        g[x] = vec4(0);
-        [[unroll]] for (int k = 0; k < 3; k++)
-          g[x] += factors[k] * LOAD_WEIGHT(weight, WEIGHT_FURTHER(first, (3 * k + x) * Z + z));
+      [[unroll]] for (int k = 0; k < 3; k++) {
+        g[k] = vec4(0);
+        [[unroll]] for (int m = 0; m < 3; m++)
+          g[k] += factors[m] * LOAD_WEIGHT(weight, WEIGHT_FURTHER(first, (3 * m + k) * Z));
       }
       vec4 even = 0.5 * (g[0] + g[2]);
       v = vec4[](g[0], even + 0.5 * g[1], even - 0.5 * g[1], g[2]);
     }
-    int to = POINTS * number * PITCH + (brings_pixels ? line : TILES + line % 4 * (COLUMNS / 4) + line / 4);
+    // The next texel: none is beyond the last, as the number of slices divides Z.
+    first = brings_pixels ? NEXT(first, SLICES) : WEIGHT_FURTHER(first, SLICES);
+    other = NEXT(other, SLICES);
     // Nobody multiplies what was there any more.
     barrier();
-    [[unroll]] for (int x = 0; x < POINTS; x++) parts[to + x * PITCH] = v[x];
+    [[unroll]] for (int k = 0; k < POINTS; k++) parts[to + k * PITCH] = v[k];
     barrier();
     // Turned, so that a product is with 4 channels of the result at a time, as the sums are.
-    int mine = PAIR(member) * PITCH + FIRST_TILE(member), theirs = PAIR(member) * PITCH + TILES + FIRST_TEXEL(member);
+    int pair = begin + PAIR(member) * PITCH, mine = pair + FIRST_TILE(member), theirs = pair + SIDE + FIRST_TEXEL(member);
     vec4 w[TEXELS][4];
     [[unroll]] for (int n = 0; n < TEXELS; n++) {
       vec4 of[4];
       [[unroll]] for (int c = 0; c < 4; c++)
-        of[c] = parts[theirs + c * (COLUMNS / 4) + APART * n];
+        of[c] = parts[theirs + c * (SIDE / 4) + ACROSS * n];
       [[unroll]] for (int e = 0; e < 4; e++) w[n][e] = vec4(of[0][e], of[1][e], of[2][e], of[3][e]);
     }
-    [[unroll]] for (int m = 0; m < ROWS; m++) {
+    [[unroll]] for (int m = 0; m < MOST_ROWS; m++) {
+      if (m == ROWS) break;
       vec4 pixels = parts[mine + APART * m];
       [[unroll]] for (int n = 0; n < TEXELS; n++)
         [[unroll]] for (int e = 0; e < 4; e++) sum[m * TEXELS + n] += pixels[e] * w[n][e];
     }
   }
 
-  // A quarter has 4 rows and a texel of each invocation: those of 64 places, of which each then makes a pixel.
-  int slot = member % PITCH, pixel_y = member / PITCH / TILE, pixel_x = member / PITCH % TILE;
+  // A pass has as many places as a pair of points has parts; each invocation of the first slice makes a pixel of one.
+  int slot = int(member % PITCH), pixel = int(member / PITCH), pixel_y = pixel / TILE, pixel_x = pixel % TILE;
   vec3 of_y = pixel_y == 0 ? vec3(1) : vec3(1, -1, -1), of_x = pixel_x == 0 ? vec3(1) : vec3(1, -1, -1);
-  int to = PAIR(member) * PITCH + FIRST_TILE(member) * APART + FIRST_TEXEL(member);
-  for (int quarter = 0; quarter < QUARTERS; quarter++) {
+  int own = begin + PAIR(member) * PITCH + FIRST_TILE(member) * ACROSS + FIRST_TEXEL(member);
+  for (int pass = 0; pass < PASSES; pass++) {
     barrier();
     // Compared, as an index has to be known when it is compiled.
-    [[unroll]] for (int q = 0; q < QUARTERS; q++) {
-      if (q == quarter) {
-        [[unroll]] for (int m = 0; m < ROWS / 2; m++)
-          parts[to + APART * APART * m] = sum[(q / 2 * (ROWS / 2) + m) * TEXELS + q % 2];
+    [[unroll]] for (int q = 0; q < MOST_ROWS / PASS_ROWS * TEXELS; q++) {
+      if (q == pass) {
+        [[unroll]] for (int m = 0; m < PASS_ROWS; m++)
+          parts[own + APART * ACROSS * m] = sum[(q / TEXELS * PASS_ROWS + m) * TEXELS + q % TEXELS];
       }
     }
     barrier();
-    int tile = first_tile + quarter / 2 * (TILES / 2) + slot / APART;
-    int z = first_channel / 4 + slot % APART + APART * (quarter % 2);
+    int tile = first_tile + pass / TEXELS * (PASS_ROWS * APART) + slot / ACROSS;
+    int z = first_channel / 4 + slot % ACROSS + ACROSS * (pass % TEXELS);
     ivec3 place = place_of(tile);
     int x = place.x + pixel_x, y = place.y + pixel_y;
-    if (tile < tiles && 4 * z < channels && x < out_X && y < out_H) {
+    if (slice == 0 && tile < tiles && 4 * z < channels && x < out_X && y < out_H) {
       vec4 total = vec4(0);
-      [[unroll]] for (int j = 0; j < 3; j++) {
-        vec4 in_row = vec4(0);
-        [[unroll]] for (int i = 0; i < 3; i++)
-          in_row += of_x[i] * parts[(POINTS * (pixel_y + j) + pixel_x + i) * PITCH + slot];
-        total += of_y[j] * in_row;
+      for (int s = 0; s < SLICES; s++) {
+        [[unroll]] for (int j = 0; j < 3; j++) {
+          vec4 in_row = vec4(0);
+          [[unroll]] for (int i = 0; i < 3; i++)
+            in_row += of_x[i] * parts[s * SLICE_PARTS + (POINTS * (pixel_y + j) + pixel_x + i) * PITCH + slot];
+          total += of_y[j] * in_row;
+        }
       }
+      if (!is_met(place)) total = vec4(0);
       STORE(result, AT(x, place.z * out_H + y, z, out_X, (channels + 3) / 4),
             mask_padding(activated(total + epilogue_at(z)), VALID(z, channels)));
     }

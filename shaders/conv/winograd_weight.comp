@@ -12,13 +12,15 @@
 
 OUT(0, result)
 WEIGHT(1, weight)
+// Output channels to bring there, texels of input channels, and the first output channel
 PUSHED(0, channels)
 PUSHED(1, texels)
+PUSHED(2, first_channel)
 // Invocations that make a weight: 1 or 6
-CASE(2, parts)
+CASE(3, parts)
 
 vec4 weight_of(int row, int y, int x, int z) {
-  return LOAD_WEIGHT(weight, WEIGHT_AT(row, (3 * y + x) * texels + z, 9 * texels));
+  return LOAD_WEIGHT(weight, WEIGHT_AT(first_channel + row, (3 * y + x) * texels + z, 9 * texels));
 }
 
 void main() {

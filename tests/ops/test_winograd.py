@@ -19,6 +19,7 @@ from vkrt.ops import winograd
 from vkrt.plan.plan import plan
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tuning import Tuning
 
 # x, output channels, padding (y, x), bias, clamp
 LAYERS = [
@@ -99,13 +100,35 @@ SAME_SIZES = [
 @pytest.mark.parametrize("strip", [1, 2, 5, 100])
 def test_results_over_their_sources(storage, strip, monkeypatch, device):
     """Rows that the next strip meets are read before they are written over."""
-    monkeypatch.setattr(convolutions, "_strips", lambda *_args: (0, strip))
+    monkeypatch.setattr(convolutions, "_portions", lambda _cx, _conv, layer, _source: (
+        None, winograd.Portion(strip, layer.channels)))
     for row in SAME_SIZES:
         case = layer_case(*row)
         with open_method(case.graph, case.data, device, storage=storage) as method:
             steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
             (read,), (written,) = steps["winograd_input"].reads, steps["winograd_output"].writes
             assert read.storage is written.storage
+            check(method.execute(case.inputs), case)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("part", [4, 8])
+@pytest.mark.parametrize("is_over", [False, True])
+def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, device):
+    """Also over the source, whose pixels are all at the points before."""
+
+    def portions(_cx, _conv, layer, _source):
+        portion = winograd.Portion(layer.rows, min(part, layer.channels))
+        return (None, portion) if is_over else (portion, None)
+
+    monkeypatch.setattr(convolutions, "_portions", portions)
+    for row in SAME_SIZES if is_over else LAYERS:
+        case = layer_case(*row)
+        with open_method(case.graph, case.data, device, storage=storage) as method:
+            names = shaders_of(method.work)
+            assert names.count("winograd_weight") == -(-row[1] // part)
+            assert names.count("winograd_input") == 1
             check(method.execute(case.inputs), case)
 
 
@@ -175,11 +198,11 @@ def test_the_source_is_room():
 def test_strips_fit_their_room(storage, room, anyway):
     layer = winograd.Layer(inputs=24, channels=40, width=50, height=33, images=2)
     limits = target("any", storage=storage, max_buffer_range=1 << 22)
-    strip = winograd.choose(layer, room, limits)
-    assert 0 <= strip <= layer.rows
-    count = strip * layer.tiles_x
-    sizes = [36 * 16 * n for n in (layer.channels * 6, count * 6, count * 10)]
-    if strip:
+    portion = winograd.choose(layer, room, limits)
+    if portion:
+        assert 0 < portion.rows <= layer.rows and portion.channels == layer.channels
+        count = portion.rows * layer.tiles_x
+        sizes = [36 * 16 * n for n in (layer.channels * 6, count * 6, count * 10)]
         assert sum(-(-size // 256) * 256 for size in sizes) <= room
         assert max(sizes) <= limits.max_buffer_range
     else:
@@ -188,8 +211,44 @@ def test_strips_fit_their_room(storage, room, anyway):
 
 def test_few_pixels_are_summed_directly():
     """Where the weights are more than the pixels, bringing them to the points does not pay."""
-    assert winograd.choose(winograd.Layer(512, 512, 7, 7, 1), 1 << 40, target("any")) == 0
-    assert winograd.choose(winograd.Layer(64, 64, 56, 56, 1), 1 << 40, target("any")) == 14
+    assert winograd.choose(winograd.Layer(512, 512, 7, 7, 1), 1 << 40, target("any")) is None
+    assert winograd.choose(winograd.Layer(64, 64, 56, 56, 1), 1 << 40, target("any")) == (14, 64)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("room", [0, 1 << 19, 3 << 20, 1 << 40])
+def test_parts_fit_their_room(storage, room):
+    """Of few pixels and many channels weights are at the points for as many channels as there is
+    room for, and for equally many at a time."""
+    layer = winograd.Layer(inputs=250, channels=246, width=14, height=14, images=1)
+    limits = target("any", storage=storage, tuning=Tuning(winograd_parts=True))
+    portion = winograd.choose(layer, room, limits)
+    if room < 1 << 20:
+        assert portion is None
+        return
+    assert portion.rows == layer.rows and (room < 1 << 40) == (portion.channels < 246)
+    assert portion.channels % 4 == 0 or portion.channels == 246
+    sizes = [36 * 16 * n for n in (16 * 63, portion.channels * 63, 16 * -(-portion.channels // 4))]
+    assert sum(-(-size // 256) * 256 for size in sizes) <= room
+    parts = -(-246 // portion.channels)
+    assert (parts - 1) * layer.part(room, limits) < 246
+    if room < 1 << 40:  # where profiles say nothing of parts there is no room
+        assert winograd.choose(layer, room, target("any", storage=storage)) is None
+
+
+def test_parts_take_what_is_unused():
+    """Layers of few pixels behind a large image, whose weights have no room as a whole."""
+    weight = Tensor((256, 256, 3, 3), "float32", constant=Constant(0, 256 * 256 * 9 * 4, "float32"))
+    x, small, out = (Tensor((1, 256, side, side), "float32") for side in (56, 14, 14))
+    nodes = [Node("aten.avg_pool2d.default", (x, [4, 4], [4, 4], [0, 0], False, True, None),
+                  (small,)),
+             Node("aten.convolution.default", (small, weight, None, [1, 1], [1, 1], [1, 1], False,
+                                               [0, 0], 1), (out,))]
+    graph = Graph("small", [x], [out], nodes).finish()
+    by_parts, without = (lower(graph, target(scratch, tuning=Tuning(winograd_parts=True)))
+                         for scratch in ("spare", "none"))
+    assert shaders_of(by_parts).count("winograd_weight") > 1
+    assert plan(by_parts).activation_bytes <= plan(without).activation_bytes
 
 
 @pytest.mark.driver

@@ -106,7 +106,8 @@ def policy_from(profile: Profile | Entry) -> Policy:
                       reads_ahead=fields["reads_ahead"], shares=fields["shares"],
                       float_products=fields["float_products"],
                       registers=fields["registers"],
-                      winograd_times=WinogradTimes(**fields["winograd_times"])),
+                      winograd_times=WinogradTimes(**fields["winograd_times"]),
+                      winograd_parts=fields["winograd_parts"]),
         features=tuple(fields["features"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
         ceiling=ceiling and Ceiling(

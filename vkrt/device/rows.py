@@ -103,6 +103,7 @@ FIELDS: dict[str, Any] = {
     "speed": {"multiply_adds": NUMBER, "bytes": NUMBER, "dispatch": NUMBER, "reads": NUMBER},
     "winograd": FLAG,
     "winograd_times": {"points": NUMBER, "weight": NUMBER, "dispatch": NUMBER},
+    "winograd_parts": FLAG,
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},
     "loop_limit": _or_null(COUNT),
     "maps_files": FLAG,

@@ -212,7 +212,7 @@ def saved_by_scratch(node: Node, target: Target) -> float:
         return 0.0
     images, channels, height, width = node.outs[0].sizes
     layer = winograd.Layer(weight.sizes[1], channels, width, height, images)
-    part = layer.time(target.tuning, layer.rows) / layer.direct_time(target.tuning)
+    part = layer.time(target.tuning, layer.whole) / layer.direct_time(target.tuning)
     is_done = part < winograd.GAIN and not winograd_shared.is_faster(layer, target)
     return 1 - part if is_done else 0.0
 
@@ -232,12 +232,13 @@ def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, ma
     is_shared = winograd_shared.suits(cx, layer, [source, matrix, *epilogue.vectors],
                                       conv.out.dtype)
     least = winograd_shared.time(layer, cx.target) if is_shared else math.inf
-    strip, longer = (rows if rows and layer.time(cx.target.tuning, rows) < least else 0
-                     for rows in _strips(cx, conv, layer, source))
-    result = cx.write(conv.out, source.order, over=(source,) if longer > strip else ())
-    strip = longer if result.storage is source.storage else strip
-    if strip:
-        winograd.convolve(cx, layer, strip, result, source, matrix, epilogue,
+    beside, over = (portion if portion and layer.time(cx.target.tuning, portion) < least else None
+                    for portion in _portions(cx, conv, layer, source))
+    is_larger = over is not None and (beside is None or over.size > beside.size)
+    result = cx.write(conv.out, source.order, over=(source,) if is_larger else ())
+    portion = over if result.storage is source.storage else beside
+    if portion:
+        winograd.convolve(cx, layer, portion, result, source, matrix, epilogue,
                           padding=conv.padding, height=height_of(conv.x))
     elif is_shared:
         winograd_shared.convolve(cx, layer, result, source, matrix, epilogue,
@@ -246,12 +247,13 @@ def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, ma
         convolution_kernels.general(cx, conv, source, matrix, epilogue, result)
 
 
-def _strips(cx, conv: Convolution, layer: winograd.Layer, source: Operand) -> tuple[int, int]:
-    """Rows of tiles to do at a time at Winograd's points, with a result beside the source and over
-    it; 0 where a direct sum is better, or that cannot be."""
+def _portions(cx, conv: Convolution, layer: winograd.Layer,
+              source: Operand) -> tuple[winograd.Portion | None, winograd.Portion | None]:
+    """What to do at a time at Winograd's points, with a result beside the source and over it; None
+    where a direct sum is better, or that cannot be."""
     budget = cx.scratch_budget()
-    strip, longer = winograd.choose(layer, budget, cx.target), 0
+    beside, over = winograd.choose(layer, budget, cx.target), None
     # Budgets are of nodes that were lowered once, directly, with a result beside the source.
     if cx.number in cx.budgets and conv.x.sizes[2:] == conv.out.sizes[2:] and not cx.used(conv.x):
-        longer = winograd.choose(layer, budget + source.storage.nbytes, cx.target)
-    return strip, longer
+        over = winograd.choose(layer, budget + source.storage.nbytes, cx.target)
+    return beside, over

@@ -2,15 +2,17 @@
 
 Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
 weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
-made of it and of the pixels is scratch memory, alive in one node only. The pixels are done in
-strips of rows of tiles, as many at a time as the scratch budget allows. Where the result goes over
-a source that nothing else reads, which direct sums cannot do, the source's bytes are scratch memory
-beside that. An infinity or a NaN in the source reaches every pixel of its tiles.
+made of it and of the pixels is scratch memory, alive in one node only. As much is done at a time as
+the scratch budget allows (`Portion`): some rows of tiles, or, of few pixels and many channels, some
+channels of the result. Where the result goes over a source that nothing else reads, which direct
+sums cannot do, the source's bytes are scratch memory beside that. An infinity or a NaN in the
+source reaches every pixel of its tiles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkrt.ops import matmul, tiles
 from vkrt.ops.epilogue import EpilogueArgs, plain
@@ -27,6 +29,23 @@ PARTS = {160: (1, 1, 1), 112: (1, 2, 2), 0: (SIDE, SIDE, TILE)}
 
 # Used where it takes less than this part of the direct sum's time.
 GAIN = 0.8
+
+
+class Portion(NamedTuple):
+    """What is done of a layer at a time. Of one of the two it is all there are.
+
+    Attributes:
+        rows: of tiles.
+        channels: of the result.
+    """
+
+    rows: int
+    channels: int
+
+    @property
+    def size(self) -> int:
+        """By which portions of a layer are compared."""
+        return self.rows * self.channels
 
 
 @dataclass(frozen=True)
@@ -86,19 +105,45 @@ class Layer:
             strip = min(strip, target.max_image_extent // self.tiles_x)
         return strip
 
+    def part(self, budget: int, target: Target) -> int:
+        """The most channels of the result, whole texels of them or all, whose scratch memory has at
+        most `budget` bytes beside that of all pixels; or 0."""
+        count, most = self.rows * self.tiles_x, target.max_buffer_range
+        pixels = _bytes(count * self.input_texels, target)
+        left = budget - pixels
+        if left < 0 or pixels > most:
+            return 0
+        # Of a texel of the result
+        weights = 4 * self.input_texels
+        texels = min(left // _bytes(weights + count), most // _bytes(max(weights, count)),
+                     self.texels)
+        while texels and _bytes(texels * weights, target) + _bytes(texels * count, target) > left:
+            texels -= 1
+        part = min(4 * texels, self.channels)
+        if (target.storage == "texture3d"
+                and max(count, part, POINTS, self.input_texels) > target.max_image_extent):
+            return 0
+        return part
+
     def direct_time(self, tuning: Tuning) -> float:
         """What the direct sum takes."""
         return 9 * self.input_texels * _time(tuning, tiles.CONVOLUTIONS, self.width,
                                              self.channels, rows=self.height * self.images)
 
-    def time(self, tuning: Tuning, strip: int) -> float:
-        """What it takes by strips of so many rows of tiles."""
-        count, times = strip * self.tiles_x, tuning.winograd_times
-        each = (self.input_texels * _time(tuning, tiles.PRODUCTS, count, self.channels,
-                                           count=POINTS)
-                + times.points * count * (self.input_texels + self.texels) + 3 * times.dispatch)
-        return (times.weight * self.channels * self.input_texels + times.dispatch
-                + each * -(-self.rows // strip))
+    @property
+    def whole(self) -> Portion:
+        """All of it."""
+        return Portion(self.rows, self.channels)
+
+    def time(self, tuning: Tuning, portion: Portion) -> float:
+        """What it takes with so much at a time."""
+        count, times = portion.rows * self.tiles_x, tuning.winograd_times
+        product = self.input_texels * _time(tuning, tiles.PRODUCTS, count, portion.channels,
+                                            count=POINTS)
+        strips, parts = -(-self.rows // portion.rows), -(-self.channels // portion.channels)
+        texels = strips * self.input_texels + strips * parts * -(-portion.channels // 4)
+        return (times.weight * self.channels * self.input_texels + times.points * count * texels
+                + strips * parts * product + (parts + strips + 2 * strips * parts) * times.dispatch)
 
 
 def _bytes(texels: int, target: Target | None = None) -> int:
@@ -116,18 +161,27 @@ def _time(tuning: Tuning, family: tuple[Tile, ...], width: int, channels: int, r
     return invocations * tile[0] * tile[1] / dict(tuning.tiles)[tile]
 
 
-def choose(layer: Layer, budget: int, target: Target) -> int:
-    """Rows of tiles to do at a time; 0 where the direct sum is better or the budget too small.
+def choose(layer: Layer, budget: int, target: Target) -> Portion | None:
+    """What to do at a time; None where the direct sum is better or the budget too small.
 
     Args:
         budget: bytes of scratch memory that may be used.
     """
-    strip = layer.strip(budget, target)
-    if not strip:
-        return 0
-    strip = -(-layer.rows // -(-layer.rows // strip))  # strips of about the same length
     tuning = target.tuning
-    return strip if layer.time(tuning, strip) < GAIN * layer.direct_time(tuning) else 0
+    portions = [Portion(_share(layer.rows, layer.strip(budget, target)), layer.channels)]
+    if tuning.winograd_parts:
+        part = layer.part(budget, target)
+        portions.append(Portion(layer.rows, min(round_up(_share(layer.channels, part), 4), part)))
+    best = min((portion for portion in portions if portion.size),
+               key=lambda portion: layer.time(tuning, portion), default=None)
+    if best is None or layer.time(tuning, best) >= GAIN * layer.direct_time(tuning):
+        return None
+    return best
+
+
+def _share(count: int, most: int) -> int:
+    """How many to do at a time, at most so many, all times about as many; 0 of none."""
+    return -(-count // -(-count // most)) if most else 0
 
 
 def strips(rows: int, strip: int, in_place: bool) -> list[tuple[int, int]]:
@@ -141,12 +195,12 @@ def strips(rows: int, strip: int, in_place: bool) -> list[tuple[int, int]]:
     return [(min(first, rows - strip), strip) for first in range(0, rows, strip)]
 
 
-def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,
+def convolve(cx, layer: Layer, portion: Portion, result: Operand, source: Operand, weight: Operand,
              epilogue: EpilogueArgs, *, padding: tuple[int, int], height: int) -> None:
     """Dispatches result = clamp(source * weight + bias).
 
     Args:
-        strip: rows of tiles to do at a time.
+        portion: what to do at a time.
         result: may lie where the source does.
         weight: a matrix operand, columns over (ky, kx, input channel).
         epilogue: with the bias.
@@ -154,13 +208,16 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
         height: of an image of the source.
     """
     inputs = layer.input_texels
-    matrix = cx.temporary((POINTS, layer.channels, layer.inputs), result.dtype, row_major(3))
     of_weight, of_pixels, of_products = next(
         parts for registers, parts in PARTS.items() if registers <= cx.target.tuning.registers)
-    cx.dispatch("winograd_weight", [layer.channels, inputs, of_weight], [matrix], [weight],
-                layer.channels * inputs * of_weight)
 
-    def to_points(first: int, rows: int) -> Operand:
+    def weights_at_points(first: int, channels: int) -> Operand:
+        matrix = cx.temporary((POINTS, channels, layer.inputs), result.dtype, row_major(3))
+        cx.dispatch("winograd_weight", [channels, inputs, first, of_weight], [matrix], [weight],
+                    channels * inputs * of_weight)
+        return matrix
+
+    def pixels_at_points(first: int, rows: int) -> Operand:
         count = rows * layer.tiles_x
         pixels = cx.temporary((POINTS, count, layer.inputs), result.dtype, row_major(3))
         cx.dispatch("winograd_input", [source.grid[0], height, inputs, layer.tiles_x, layer.tiles_y,
@@ -168,17 +225,34 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
                     [source], count * inputs * of_pixels)
         return pixels
 
-    parts = strips(layer.rows, strip, result.storage is source.storage)
-    pixels = to_points(*parts[0])
-    for number, (first, rows) in enumerate(parts):
-        count = rows * layer.tiles_x
-        products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
+    def multiplied(pixels: Operand, matrix: Operand) -> Operand:
+        _, count, _ = pixels.sizes
+        products = cx.temporary((POINTS, count, matrix.sizes[1]), result.dtype, row_major(3))
         # The bias only fills a binding here.
         matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
                         epilogue=plain(epilogue.vectors[0], False))
+        return products
+
+    def to_pixels(products: Operand, row: int, channel: int) -> None:
+        _, count, channels = products.sizes
+        texels = -(-channels // 4)
+        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, layer.tiles_x,
+                                        layer.tiles_y, row, count // layer.tiles_x, channel // 4,
+                                        texels, of_products, *epilogue.params],
+                    [result], [products, *epilogue.vectors], count * texels * of_products)
+
+    if portion.channels < layer.channels:
+        pixels = pixels_at_points(0, layer.rows)
+        for first in range(0, layer.channels, portion.channels):
+            matrix = weights_at_points(first, min(portion.channels, layer.channels - first))
+            to_pixels(multiplied(pixels, matrix), 0, first)
+        return
+    matrix = weights_at_points(0, layer.channels)
+    parts = strips(layer.rows, portion.rows, result.storage is source.storage)
+    pixels = pixels_at_points(*parts[0])
+    for number, (first, _) in enumerate(parts):
+        products = multiplied(pixels, matrix)
         # Of this strip's rows the next one reads the last: before they are written over.
         if number + 1 < len(parts):
-            pixels = to_points(*parts[number + 1])
-        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, layer.tiles_x,
-                                        layer.tiles_y, first, rows, of_products, *epilogue.params],
-                    [result], [products, *epilogue.vectors], count * layer.texels * of_products)
+            pixels = pixels_at_points(*parts[number + 1])
+        to_pixels(products, first, 0)

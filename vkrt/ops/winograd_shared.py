@@ -8,6 +8,7 @@ Where the arena has room, the kernels of `vkrt.ops.winograd` need fewer multipli
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from vkrt.ops.epilogue import EpilogueArgs
 from vkrt.ops.shared_tiles import LARGE, MOST_SLICES, SMALL
@@ -20,15 +21,46 @@ from vkrt.work.tuning import Tile
 SHADER = "winograd_shared"
 # Pixels of a tile's side, and pairs of points
 TILE, POINTS = 2, 16
-# Tiles and channels of the result that a workgroup makes, its invocations, the registers that each
-# takes, and bytes that they share
-TILES, COLUMNS, SIZE, REGISTERS = 32, 32, 256, 128
-SHARED_BYTES = POINTS * (TILES + COLUMNS) * TEXEL_BYTES
-# The register tile of an invocation's sums
-SUMS: Tile = (8, 8)
+# Registers that an invocation takes, and that a device has for one where those of workgroups with
+# many get no more than half of them
+REGISTERS, MANY, MANY_REGISTERS = 128, 512, 216
+# The register tile of an invocation's sums, by the side of its workgroup
+SUMS: dict[int, Tile] = {32: (8, 8), 16: (4, 8)}
 # What it takes to bring 4 channels of a tile, or 4 weights, to the points or back, as a part of
 # what the 36 pairs of points of `vkrt.ops.winograd` take, which lie in memory
 SHARE = 0.3
+
+
+class Group(NamedTuple):
+    """A workgroup.
+
+    Attributes:
+        side: tiles of a layer and channels of its result that it makes, 32 or 16.
+        slices: 1, 2 or 4 of them have every so many of the input texels each.
+    """
+
+    side: int
+    slices: int = 1
+
+    @property
+    def size(self) -> int:
+        """Its invocations."""
+        return self.side ** 2 * POINTS // math.prod(SUMS[self.side]) * self.slices
+
+    @property
+    def shared_bytes(self) -> int:
+        """That its invocations share: of each slice tiles and channels at all pairs of points."""
+        return 2 * self.side * POINTS * TEXEL_BYTES * self.slices
+
+    def number(self, layer: Layer) -> int:
+        """Workgroups of a layer."""
+        across, down = tiles_of(layer)
+        return -(-across * down * layer.images // self.side) * -(-layer.channels // self.side)
+
+
+LARGE_GROUP = Group(32)
+# With the most slices first
+SMALL_GROUPS = Group(16, 4), Group(16, 2), Group(16)
 
 
 def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
@@ -44,8 +76,8 @@ def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
 
 def is_faster(layer: Layer, target: Target) -> bool:
     """The same of a driver that compiles the kernel."""
-    return (target.tuning.shares and target.scratch != "none" and target.max_invocations >= SIZE
-            and target.max_shared >= SHARED_BYTES and target.tuning.registers >= REGISTERS
+    return (target.tuning.shares and target.scratch != "none"
+            and _fits(LARGE_GROUP, target)
             and time(layer, target) < GAIN * direct_time(layer, target))
 
 
@@ -54,21 +86,41 @@ def tiles_of(layer: Layer) -> tuple[int, int]:
     return -(-layer.width // TILE), -(-layer.height // TILE)
 
 
-def groups(layer: Layer) -> int:
-    """Workgroups of a layer."""
-    across, down = tiles_of(layer)
-    return -(-across * down * layer.images // TILES) * -(-layer.channels // COLUMNS)
+def _fits(group: Group, target: Target) -> bool:
+    registers = REGISTERS if group.size < MANY else MANY_REGISTERS
+    return (group.size <= target.max_invocations and group.shared_bytes <= target.max_shared
+            and registers <= target.tuning.registers)
+
+
+def group_for(layer: Layer, target: Target) -> Group:
+    """The workgroups that take least: smaller ones, and with slices, where there are few."""
+
+    def has_work(group: Group) -> bool:
+        # A few invocations for each lane: one works while others wait.
+        return (_fits(group, target) and not layer.input_texels % group.slices
+                and group.number(layer) * group.size <= 3 * target.tuning.lanes)
+
+    small = next(filter(has_work, SMALL_GROUPS), SMALL_GROUPS[-1])
+    # Slices wait less, which the times do not say; without them it is a further pipeline.
+    part = 1 if small.slices > 1 else GAIN
+    is_better = _time(layer, target, small) < part * _time(layer, target, LARGE_GROUP)
+    return small if is_better else LARGE_GROUP
+
+
+def _time(layer: Layer, target: Target, group: Group) -> float:
+    """What a layer takes with such workgroups, as `winograd.Layer.time`."""
+    tuning, times, side = target.tuning, target.tuning.winograd_times, group.side
+    # Lanes are busy or idle as often as any of them is busy.
+    turns = max(math.ceil(group.number(layer) * group.size / tuning.lanes), 1)
+    each = (POINTS * side ** 2 / dict(tuning.tiles)[SUMS[side]]
+            + SHARE * side * (times.points + times.weight))
+    return (turns * tuning.lanes / group.size
+            * (layer.input_texels * each + SHARE * times.points * side ** 2 / 4) + times.dispatch)
 
 
 def time(layer: Layer, target: Target) -> float:
     """What a layer takes, as `winograd.Layer.time`."""
-    tuning, times = target.tuning, target.tuning.winograd_times
-    # Groups that there would be if no lane were idle
-    filled = max(groups(layer), tuning.lanes / SIZE)
-    product = POINTS * TILES * COLUMNS / dict(tuning.tiles)[SUMS]
-    each = product + SHARE * (times.points * TILES + times.weight * COLUMNS)
-    return (filled * (layer.input_texels * each + SHARE * times.points * TILES * COLUMNS / 4)
-            + times.dispatch)
+    return _time(layer, target, group_for(layer, target))
 
 
 def direct_time(layer: Layer, target: Target) -> float:
@@ -85,9 +137,10 @@ def direct_time(layer: Layer, target: Target) -> float:
 def convolve(cx, layer: Layer, result: Operand, source: Operand, weight: Operand,
              epilogue: EpilogueArgs, *, padding: tuple[int, int], height: int) -> None:
     """Dispatches result = clamp(source * weight + bias); arguments as of `winograd.convolve`."""
+    group = group_for(layer, cx.target)
     across, down = tiles_of(layer)
     params = [source.grid[0], height, layer.input_texels, layer.width, layer.height,
               layer.channels, across, down, across * down * layer.images, padding[1], padding[0],
-              *epilogue.params]
-    cx.share(SHADER, params, [result], [source, weight, *epilogue.vectors], groups(layer),
-             size=SIZE, loops=layer.input_texels + 4)
+              group.side, *epilogue.params]
+    cx.share(SHADER, params, [result], [source, weight, *epilogue.vectors], group.number(layer),
+             size=group.size, loops=layer.input_texels // group.slices + 4)

@@ -54,6 +54,8 @@ class Tuning:
             that take more are left to devices that have them, and to CPU drivers, which spill to
             a cache that is as near.
         winograd_times: what decides between Winograd's products and direct sums.
+        winograd_parts: where there is no room for all weights at the points, they are brought there
+            for some channels of the result at a time.
     """
 
     tiles: tuple[tuple[tuple[int, int], float], ...] = (
@@ -67,3 +69,4 @@ class Tuning:
     float_products: bool = False
     registers: int = 1 << 16
     winograd_times: WinogradTimes = WinogradTimes()
+    winograd_parts: bool = False
