@@ -18,7 +18,7 @@ SYNCHRONIZATION = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"
 # Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
 # thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and
 # say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,
-# mended by 6138). Streamed runs signal in one thread and wait in another.
+# fixed by 6138). Streamed runs signal in one thread and wait in another.
 LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
 
 # For hosts that are processes of their own, where layers print what they find

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-# How many more examples there are under a fresh seed: they take about three minutes on 2 cores.
-TIMES = 20
+# How many more examples there are under a fresh seed: they take about a minute on 2 cores.
+TIMES = 8
 
 
 def load_profile(seed: str | None) -> None:

@@ -50,7 +50,7 @@ def test_results_failures_and_going_on(actors, files, tmp_path):
     failure, = map(json.loads, (out / "failures.jsonl").read_text().splitlines())
     assert failure["file"].endswith("damaged.npy") and failure["error"]
     assert {path.suffix for path in out.iterdir()} == {".npz", ".jsonl"}
-    # Interrupted, it goes on with what is left; here one that failed has been mended.
+    # Interrupted, it goes on with what is left; here what made one fail has been fixed.
     np.save(folder / "damaged.npy", np.zeros((1, 3, 18, 22), np.float32))
     said = batch(MODEL, folder, "--out", out, "--actors", actors)
     assert said.startswith("5 files, 4 done before") and "1 of 1, 0 failed" in said

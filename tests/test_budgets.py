@@ -26,6 +26,8 @@ def treated(request, device):
     return request.getfixturevalue("discrete") if request.param == "own" else device
 
 
+# Nothing runs: planning takes minutes, and asks the driver only for what memory it needs.
+@pytest.mark.once
 @pytest.mark.parametrize("name, storage", PROGRAMS)
 def test_the_smallest_budget_is_the_smallest(name, storage, treated):
     def peak(budget, **options):

@@ -207,7 +207,7 @@ def test_other_options_and_devices(tmp_path):
 
 @pytest.mark.driver
 def test_other_extension_modules(tmp_path, monkeypatch):
-    """Those of another build may ask for other memory: a plan is not theirs."""
+    """Those of another build may ask for other memory: a plan is for one build."""
     present, other = plan_cache.shared_object(), tmp_path / "other.so"
     shutil.copy(present, other)
     assert os.path.samefile(present, sys.modules["vkrt.vk.device"].__file__)

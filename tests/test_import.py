@@ -73,7 +73,7 @@ def test_extension_modules_share_an_object():
         import vkrt.vk.nothing  # noqa: F401
 
 
-@pytest.mark.parametrize("room", MODULES)
-def test_every_extension_module_is_named(room):
-    folder = Path(__file__).parent.parent / "vkrt" / room
-    assert set(MODULES[room].split()) == {path.stem for path in folder.glob("*.pyx")}
+@pytest.mark.parametrize("package", MODULES)
+def test_every_extension_module_is_named(package):
+    folder = Path(__file__).parent.parent / "vkrt" / package
+    assert set(MODULES[package].split()) == {path.stem for path in folder.glob("*.pyx")}

@@ -25,7 +25,7 @@ from vkrt.method import executables, loaded
 from vkrt.method import instances as method_instances
 from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
-from vkrt.runtime.unfinished import UNFINISHED, settle_all
+from vkrt.runtime.unfinished import UNFINISHED, wait_for_all
 from vkrt.runtime.weights import Weights
 from vkrt.vk import live_objects
 from vkrt.work.tensor import Constant, Tensor
@@ -177,7 +177,7 @@ def test_what_is_dropped_stays_until_the_device_is_done(last, device):
     gc.collect()
     assert len(UNFINISHED) == 1
     if last == "exit":
-        settle_all()
+        wait_for_all()
     else:
         wait_for_the_device(UNFINISHED)
         vkrt.load(MODELS / "mlp.pte", device).close()

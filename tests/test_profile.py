@@ -66,7 +66,7 @@ def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
 @driver
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_streamed_weights(device, load, clock):
-    """Timestamps go into the sections that streaming submits; the host's clock cannot."""
+    """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
     clock_or_skip(device, clock)
     inputs, _ = reference_of("conv_mix")
     program = load("conv_mix", weights="stream")

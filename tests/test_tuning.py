@@ -156,7 +156,7 @@ def test_features_are_those_that_are_there(own):
         dots = replace(device, features={"integer_dot_product": True,
                                          "accelerated_dot_product": fast})
         assert ("dot" in policy.target_of(dots).features) == fast
-    own("mine.json", {"match": {"driver_id": OTHER}, "features": ["float16", "dot"]})
+    own("own.json", {"match": {"driver_id": OTHER}, "features": ["float16", "dot"]})
     assert policy.target_of(device).features == {"float16"}
     for driver in (LAVAPIPE, SWIFTSHADER):
         target = policy.target_of(replace(device, driver_id=driver))
@@ -179,18 +179,18 @@ def test_work_is_spread_over_groups():
 
 
 def test_entries_of_the_user_s_win(own):
-    own("mine.json", {"match": {"driver_id": LAVAPIPE}, "specialize": {"conv2d": ["X"]}})
-    mine, package = (policy.policy_of(info(number)) for number in (LAVAPIPE, SWIFTSHADER))
-    assert mine.specialize == {"conv2d": ["X"]} != package.specialize
+    own("own.json", {"match": {"driver_id": LAVAPIPE}, "specialize": {"conv2d": ["X"]}})
+    own_policy, package = (policy.policy_of(info(number)) for number in (LAVAPIPE, SWIFTSHADER))
+    assert own_policy.specialize == {"conv2d": ["X"]} != package.specialize
     # What a file leaves out is what the package's entries say.
-    assert mine.loop_limit == 60000 and mine.winograd and mine.tuning.lanes == 64
+    assert own_policy.loop_limit == 60000 and own_policy.winograd and own_policy.tuning.lanes == 64
     own("new.json", {"match": {"driver_id": OTHER}, "lanes": 7})
     assert policy.policy_of(info(OTHER)).tuning.lanes == 7
     assert policy.policy_of(info(OTHER + 1)).tuning.lanes == 4096
     # A person who chose a number has measured nothing.
     assert not rows.profile_of(info(OTHER)).is_measured
     # For all drivers, but not before the one for lavapipe that the user wrote
-    own("mine.json", {"match": {"driver_id": LAVAPIPE}, "min_groups": 5})
+    own("own.json", {"match": {"driver_id": LAVAPIPE}, "min_groups": 5})
     own("all.json", {"lanes": 8, "min_groups": 6})
     made = policy.policy_of(info(LAVAPIPE, says="Mesa 25.0.7")).tuning
     assert (made.lanes, made.min_groups) == (8, 5)
@@ -258,8 +258,8 @@ def test_entries_of_versions(own, says, number, lanes):
 ])
 def test_damaged_entries_are_refused(own, fields, words):
     """With the names of the file and the field, whatever the driver is."""
-    own("mine.json", fields)
-    with pytest.raises(InputError, match=rf"vkrt/drivers/mine\.json: {words}"):
+    own("own.json", fields)
+    with pytest.raises(InputError, match=rf"vkrt/drivers/own\.json: {words}"):
         policy.policy_of(info(SWIFTSHADER))
 
 

@@ -109,7 +109,7 @@ def test_further_shapes_that_cannot_be(change, words, compiled_of):
 
 
 def test_parameters_of_shaders(compiled_of):
-    """Of a file with teams of invocations, whose shared memory no driver guards: in another
+    """Of a file with cooperative workgroups, whose shared memory no driver guards: in another
     process, as what goes beyond it may end that."""
     out = compiled_of("quantized_mlp_row", device="generic")
     code = """

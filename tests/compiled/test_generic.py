@@ -63,8 +63,8 @@ def test_results_are_those_of_the_program(name, compiled):
                 expected = program.run(*inputs, method=method)
                 found = generic.run(*inputs, method=method)
                 bound = 2e-3 if "fp16" in name else 1e-5
-                for mine, theirs in zip(found, expected, strict=True):
-                    assert relative_l2(np.asarray(mine), np.asarray(theirs)) <= bound
+                for output, wanted in zip(found, expected, strict=True):
+                    assert relative_l2(np.asarray(output), np.asarray(wanted)) <= bound
         memory = generic.memory
         assert memory.planned_peak == memory.measured_peak
 

@@ -94,7 +94,7 @@ static void cancelled_runs(int closes) {
   Timeline gate, done;
   const Host impatient = {refuse, NULL, NULL, NULL, NULL};
   int reached = 0;
-  int settled = 1;
+  int is_done = 1;
   RIGHT(vkrt_make_timeline(execution->device, &gate, &error));
   RIGHT(vkrt_make_timeline(execution->device, &done, &error));
   for (uint64_t run = 1; run <= 3; run++) {
@@ -105,10 +105,10 @@ static void cancelled_runs(int closes) {
     vkrt_free_semaphore_list(&waits);
     vkrt_free_semaphore_list(&signals);
     CHECK(vkrt_is_at_work(execution));
-    RIGHT(vkrt_is_settled(execution, &settled, &error));
-    CHECK(!settled);
+    RIGHT(vkrt_is_execution_done(execution, &is_done, &error));
+    CHECK(!is_done);
     looks = 0;
-    CHECK(vkrt_settle_execution(execution, refuse, NULL, &error) == CANCELLED);
+    CHECK(vkrt_wait_for_execution(execution, refuse, NULL, &error) == CANCELLED);
     CHECK(vkrt_is_at_work(execution));
     RIGHT(vkrt_wait_for_value(&done, run - 1, 0, &reached, &error));
     CHECK(reached);
@@ -116,7 +116,7 @@ static void cancelled_runs(int closes) {
     CHECK(!reached);
     RIGHT(vkrt_raise_timeline(&gate, run, &error));
     if (run == 2) { /* or the next run waits */
-      RIGHT(vkrt_settle_execution(execution, NULL, NULL, &error));
+      RIGHT(vkrt_wait_for_execution(execution, NULL, NULL, &error));
       CHECK(!vkrt_is_at_work(execution));
     }
     if (run < 3 || !closes) run_well();
@@ -145,7 +145,7 @@ static void started_runs(void) {
   CHECK(!reached && vkrt_is_at_work(execution));
   RIGHT(vkrt_raise_timeline(&gate, 1, &error));
   RIGHT(vkrt_finish_value(&done, 7, &error));
-  RIGHT(vkrt_settle_execution(execution, NULL, NULL, &error));
+  RIGHT(vkrt_wait_for_execution(execution, NULL, NULL, &error));
   CHECK(!vkrt_is_at_work(execution));
   check_outputs();
   vkrt_free_semaphore_list(&waits);
@@ -160,21 +160,21 @@ typedef struct {
   Allocator allocator;
   Buffer buffers[2 * MOST];
   Block blocks[2 * MOST];
-  ExternalBuffer external[2 * MOST];
-} Lent;
+  ExternalBuffer bindings[2 * MOST];
+} ExternalMemory;
 
-static char *lend(Lent *lent, int number, size_t nbytes, uint64_t offset) {
-  Buffer *buffer = &lent->buffers[number];
-  Block *block = &lent->blocks[number];
+static char *make_external(ExternalMemory *external, int number, size_t nbytes, uint64_t offset) {
+  Buffer *buffer = &external->buffers[number];
+  Block *block = &external->blocks[number];
   uint64_t room = (nbytes + 15) / 16 * 16;
   RIGHT(vkrt_make_buffer(execution->device, offset + room + ALIGNMENT, USAGE, 0, buffer, &error));
-  RIGHT(vkrt_allocate_block(&lent->allocator, buffer->memory.required.size, buffer->memory.required.alignment,
+  RIGHT(vkrt_allocate_block(&external->allocator, buffer->memory.required.size, buffer->memory.required.alignment,
                             buffer->memory.required.memoryTypeBits, STAGING, block, &error));
   RIGHT(vkrt_bind_buffer(buffer, block, 0, &error));
   memset(block->mapped, 0xa5, offset + room + ALIGNMENT);
-  lent->external[number].handle = buffer->handle;
-  lent->external[number].offset = offset;
-  lent->external[number].nbytes = room;
+  external->bindings[number].handle = buffer->handle;
+  external->bindings[number].offset = offset;
+  external->bindings[number].nbytes = room;
   return (char *)block->mapped + offset;
 }
 
@@ -199,18 +199,18 @@ static void copied_inputs(void) {
 }
 
 static void external_buffers(uint64_t offset, int in_place) {
-  static Lent lent;
+  static ExternalMemory external;
   ExternalPlan plan;
-  ExternalBuffer *inputs = lent.external, *outputs = lent.external + MOST;
+  ExternalBuffer *inputs = external.bindings, *outputs = external.bindings + MOST;
   char *memory[2 * MOST] = {0};
-  memset(&lent, 0, sizeof lent);
-  RIGHT(vkrt_open_allocator(execution->device, &lent.allocator, &error));
+  memset(&external, 0, sizeof external);
+  RIGHT(vkrt_open_allocator(execution->device, &external.allocator, &error));
   for (int64_t i = 0; i < given.count; i++) {
-    memory[i] = lend(&lent, (int)i, given.nbytes[i], offset);
+    memory[i] = make_external(&external, (int)i, given.nbytes[i], offset);
     memcpy(memory[i], given.data[i], given.nbytes[i]);
   }
   for (int64_t i = 0; i < expected.count; i++)
-    memory[MOST + i] = lend(&lent, (int)(MOST + i), expected.nbytes[i], offset);
+    memory[MOST + i] = make_external(&external, (int)(MOST + i), expected.nbytes[i], offset);
   RIGHT(vkrt_plan_external(execution->records, execution->plan, ALIGNMENT, inputs, outputs, &plan, &error));
   CHECK((plan.binding.in_place_count > 0) == in_place);
   CHECK(in_place || vkrt_copied_bytes(&plan.binding) > 0);
@@ -224,7 +224,7 @@ static void external_buffers(uint64_t offset, int in_place) {
       RIGHT(vkrt_run_execution(execution, &nobody, NULL, NULL, &error));
     } else {
       RIGHT(vkrt_start_execution(execution, NULL, NULL, &error));
-      RIGHT(vkrt_settle_execution(execution, NULL, NULL, &error));
+      RIGHT(vkrt_wait_for_execution(execution, NULL, NULL, &error));
     }
     for (int64_t i = 0; i < expected.count; i++) {
       const char *end = memory[MOST + i] + (expected.nbytes[i] + 15) / 16 * 16;
@@ -240,10 +240,10 @@ static void external_buffers(uint64_t offset, int in_place) {
   vkrt_unbind_execution(execution);
   RIGHT(vkrt_bind_shape(vkrt_method_of(runner), execution, NULL, NULL, &error));
   for (int i = 0; i < 2 * MOST; i++) {
-    vkrt_close_buffer(&lent.buffers[i]);
-    vkrt_free_block(&lent.blocks[i]);
+    vkrt_close_buffer(&external.buffers[i]);
+    vkrt_free_block(&external.blocks[i]);
   }
-  vkrt_close_allocator(&lent.allocator);
+  vkrt_close_allocator(&external.allocator);
   run_well();
   printf("buffers %s\n", in_place ? "in place" : "copied");
 }
@@ -296,7 +296,7 @@ static void forked_process(void) {
   pid_t child = fork();
   if (child == 0) {
     status = vkrt_run_execution(execution, &nobody, NULL, NULL, &error) == FORKED ? 0 : 1;
-    status |= vkrt_is_at_work(execution) || vkrt_settle_execution(execution, NULL, NULL, &error) != 0 ? 2 : 0;
+    status |= vkrt_is_at_work(execution) || vkrt_wait_for_execution(execution, NULL, NULL, &error) != 0 ? 2 : 0;
     vkrt_close_runner(runner);
     _exit(status);
   }

@@ -43,7 +43,7 @@ int vkrt_read_output(void *method, int64_t number, void *data, size_t nbytes, Vk
 int vkrt_run_execution(Execution *, const Host *, const SemaphoreList *, const SemaphoreList *, VkrtError *);
 int vkrt_start_execution(Execution *, const SemaphoreList *, const SemaphoreList *, VkrtError *);
 int vkrt_is_at_work(const Execution *);
-int vkrt_is_settled(const Execution *, int *settled, VkrtError *);
+int vkrt_is_execution_done(const Execution *, int *done, VkrtError *);
 int vkrt_is_on_device(const Execution *);
 int vkrt_make_timeline(Device *, Timeline *, VkrtError *);
 void vkrt_close_timeline(Timeline *);

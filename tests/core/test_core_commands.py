@@ -80,16 +80,16 @@ def test_what_is_closed_is_refused(bench):
 
 def test_submissions_from_several_threads(bench):
     def work(number):
-        with Bench(bench.device) as mine:
-            source = mine.host_buffer(bytes([number]) * 256)
-            target = mine.host_buffer(bytes(256))
-            commands = mine.begin(one_time=False)
+        with Bench(bench.device) as own:
+            source = own.host_buffer(bytes([number]) * 256)
+            target = own.host_buffer(bytes(256))
+            commands = own.begin(one_time=False)
             commands.record_copy(source, 0, target, 0, 256)
             commands.device_to_host()
             commands.end()
             for _ in range(50):
-                commands.submit(mine.fence)
-                assert mine.fence.wait(60)
+                commands.submit(own.fence)
+                assert own.fence.wait(60)
             assert target.block.read(0, 256) == bytes([number]) * 256
 
     in_threads(*(partial(work, number) for number in range(1, 7)))

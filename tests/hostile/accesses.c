@@ -14,9 +14,9 @@
 static void apply_barrier(struct tracking* tracking, const struct event* event, int queue) {
   for (int i = 0; i < tracking->count; i++) {
     struct access* a = &tracking->accesses[i];
-    bool is_chained = a->settled || a->ordered[queue] & event->stage;
+    bool is_chained = a->waited_for || a->ordered[queue] & event->stage;
     if (!is_chained && !(a->queue == queue && a->stage & event->stage)) continue;
-    a->available |= a->settled || a->stage & event->makes_available;
+    a->available |= a->waited_for || a->stage & event->makes_available;
     if (a->touch.writes && !a->available) continue;
     a->ordered[queue] |= event->to;
     a->seen[queue] |= event->makes_visible;
@@ -39,7 +39,7 @@ static void check(struct device* device, const struct touch* touch, uint8_t stag
     bool meets = old->memory == new->memory && old->start < new->end && new->start < old->end;
     bool covered = meets && new->start <= old->start && old->end <= new->end;
     if (meets && (touch->writes || a->touch.writes)) {
-      bool is_behind = a->settled || a->ordered[queue] & scope;
+      bool is_behind = a->waited_for || a->ordered[queue] & scope;
       if (!touch->writes) is_behind = a->seen[queue] & scope;
       if (!is_behind && !device->lost)
         fault(device, "submission %ld of queue %d %s bytes %llu to %llu, of which submission %ld of "
@@ -91,7 +91,7 @@ static const struct signal* signal_of(struct device* device, VkSemaphore semapho
 
 static bool is_before(const struct access* a, const struct signal* signal) {
   return a->submission <= signal->submission
-         && (a->queue == signal->queue || a->ordered[signal->queue] || a->settled);
+         && (a->queue == signal->queue || a->ordered[signal->queue] || a->waited_for);
 }
 
 static void note_signal(struct object* object, uint64_t value, int queue, long submission,
@@ -151,27 +151,27 @@ void track_fence(struct device* device, int queue, VkFence fence) {
   unlock(device);
 }
 
-static void settle(struct tracking* tracking, const struct signal* signal) {
+static void note_wait(struct tracking* tracking, const struct signal* signal) {
   for (int i = 0; i < tracking->count; i++)
-    if (is_before(&tracking->accesses[i], signal)) tracking->accesses[i].settled = true;
+    if (is_before(&tracking->accesses[i], signal)) tracking->accesses[i].waited_for = true;
 }
 
 void waited_for_fence(struct device* device, VkFence fence) {
   struct tracking* tracking = locked(device);
   struct object* object = OBJECT(device, FENCE, fence);
-  if (object->count) settle(tracking, object->signals);
+  if (object->count) note_wait(tracking, object->signals);
   unlock(device);
 }
 
 void waited_for_semaphore(struct device* device, VkSemaphore semaphore, uint64_t value) {
   struct tracking* tracking = locked(device);
   const struct signal* signal = signal_of(device, semaphore, value);
-  if (signal) settle(tracking, signal);
+  if (signal) note_wait(tracking, signal);
   unlock(device);
 }
 
 void waited_for_all(struct device* device) {
   struct tracking* tracking = locked(device);
-  for (int i = 0; i < tracking->count; i++) tracking->accesses[i].settled = true;
+  for (int i = 0; i < tracking->count; i++) tracking->accesses[i].waited_for = true;
   unlock(device);
 }

@@ -142,7 +142,7 @@ struct device {
   struct queue queues[MAX_FAMILIES];
   VkQueue real_queue;
   long submissions, lose_at; /* 0: never */
-  bool lose_runtime_scalars;            /* the submission is accepted, and waiting for it fails */
+  bool lose_at_wait;         /* the submission is accepted, and waiting for it fails */
   bool lost;
   struct awaited* awaited;
   size_t awaited_count, awaited_room;

@@ -13,7 +13,7 @@ void start_queues(struct device* device) {
   const char* at = getenv("VKRT_HOSTILE_LOSE_AT");
   const char* late = getenv("VKRT_HOSTILE_LOSE_LATE");
   device->lose_at = at ? atol(at) : 0;
-  device->lose_runtime_scalars = late && !strcmp(late, "1");
+  device->lose_at_wait = late && !strcmp(late, "1");
   device->GetDeviceQueue(device->handle, 0, 0, &device->real_queue);
   for (int i = 0; i < MAX_FAMILIES; i++) {
     device->queues[i].loader = device->key;
@@ -77,7 +77,7 @@ static VkResult VKAPI_CALL hostile_QueueSubmit(VkQueue queue, uint32_t count,
   } else if (device->submissions == device->lose_at
              || (device->imports && profile.imports == IMPORTS_LOST)) {
     result = lose(device);
-    if (device->lose_runtime_scalars) result = VK_SUCCESS;
+    if (device->lose_at_wait) result = VK_SUCCESS;
   } else {
     int number = (struct queue*)queue - device->queues;
     for (uint32_t i = 0; i < count; i++) {

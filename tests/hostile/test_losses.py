@@ -16,8 +16,9 @@ CASES = [(*program, late) for program in PROGRAMS for late in ("0", "1")]
 
 # Not marked `driver`: it is the layer that loses the device.
 @pytest.mark.parametrize(("name", "options", "profile", "late"), CASES)
-def test_lost_at_any_submission(name, options, profile, late, monkeypatch):
-    """With `late` the submission succeeds, and the wait for it fails."""
+def test_lost_at_any_submission(name, options, profile, late, monkeypatch, tmp_path):
+    """With `late` the submission succeeds, and the wait for it fails. Of the programs, which are
+    loaded anew for each submission, plans are made once."""
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)
     printed = run_python("""
         import sys
@@ -25,7 +26,8 @@ def test_lost_at_any_submission(name, options, profile, late, monkeypatch):
         from support import sorting_on_host
         with sorting_on_host():
             lose_everywhere(*sys.argv[1:])
-        """, name, json.dumps(options), late, **environment_of(profile))
+        """, name, json.dumps(options), late, **environment_of(profile),
+        VKRT_PLAN_CACHE=str(tmp_path))
     result = json.loads(printed.splitlines()[-1])
     assert result["losses"] >= 4
     assert result["faults"] == []

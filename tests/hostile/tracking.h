@@ -50,7 +50,7 @@ struct object {
 struct access {
   struct touch touch;
   uint8_t stage, ordered[MAX_FAMILIES], seen[MAX_FAMILIES];
-  bool available, settled; /* settled: the host has waited for it */
+  bool available, waited_for; /* waited_for: the host has waited for it */
   int queue;
   long submission;
 };

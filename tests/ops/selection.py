@@ -127,7 +127,7 @@ def _kept(name: str, find: Callable[[], Any], can_wait: bool) -> Any:
 def _stamp() -> str:
     """What the answers depend on: the samples, the operators, the kernels. Older answers go."""
     digest = hashlib.sha256(repr(sorted(catalog())).encode())
-    folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / room for room in (
+    folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / package for package in (
         "device", "graph", "lowering", "ops", "passes", "plan", "work"))]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(path.read_bytes())

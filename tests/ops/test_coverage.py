@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,9 +44,14 @@ PACKED_SIZES = "size", "channels"
 def work_lists() -> list[tuple[str, WorkList]]:
     """(name, work list) of every sample, and of nodes that become one kernel, in every storage, and
     in a GPU's shape where it differs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lowering, "write", _noted(Lowering.write))
-        return _work_lists()
+    # All of it stays: collections in between would only look through it, again and again.
+    gc.disable()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Lowering, "write", _noted(Lowering.write))
+            return _work_lists()
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,18 +78,35 @@ def _noted(write):
 
 def _work_lists() -> list[tuple[str, WorkList]]:
     result = []
-    for named in (((str(variant), variant.case().graph) for variant in variants()), graphs()):
-        for name, graph in named:
-            result += lowered(name, graph)
+    for variant in variants():
+        # In halves and in another memory order at once there is nothing new to a GPU's shape.
+        result += lowered(str(variant), variant.case().graph,
+                          everywhere=not variant.half or variant.layout == "plain")
+    for name, graph in graphs():
+        result += lowered(name, graph)
     return result
 
 
-def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
+@cache
+def families_of_lanes() -> frozenset[str]:
+    """Families of the kernels in which lanes hand weights round: the first words of their names."""
+    return frozenset(name.split(".")[0].split("_")[0] for name in built_catalog()
+                     if name.endswith(".shuffle"))
+
+
+def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[str, WorkList]]:
+    """(name, work list) in every storage.
+
+    Args:
+        everywhere: also in a GPU's shape, and with the kernels of other choices.
+    """
     result = []
     for storage in STORAGES:
         target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
                         scratch="any")
         result.append((f"{sample}-{storage}", lower(graph, target)))
+        if not everywhere:
+            continue
         # The same in a GPU's shape, with every feature and with none
         for name, features in (("shared", ()), ("featured", FEATURES)):
             work = lower(graph, replace(target, tuning=SHARING, features=frozenset(features)))
@@ -110,6 +133,10 @@ def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
                 result.append((f"{sample}-{storage}-{registers}",
                                lower(graph, replace(target, tuning=fewer))))
         # With weights that lanes hand round, wherever a kernel does it
+        families = {getattr(step, "shader", "").split(".")[0].split("_")[0]
+                    for step in result[-1][1].steps}
+        if families.isdisjoint(families_of_lanes()):
+            continue
         work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))
         if any(".shuffle" in getattr(step, "shader", "") for step in work.steps):
             result.append((f"{sample}-{storage}-wide", work))

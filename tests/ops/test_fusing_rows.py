@@ -42,13 +42,13 @@ def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str
     array = (normal(*graph.inputs[0].sizes) * scale).astype(dtype)
     fused, apart = (results_of(graph, array, storage, device, constants.data, fusions=fusions)
                     for fusions in ("on", "off"))
-    for mine, theirs in zip(fused, apart, strict=True):
-        assert np.isfinite(theirs).all() and theirs.any()
+    for result, wanted in zip(fused, apart, strict=True):
+        assert np.isfinite(wanted).all() and wanted.any()
         if tolerance:
-            error = np.linalg.norm((mine - theirs).astype(np.float64))
-            assert error <= tolerance * np.linalg.norm(theirs.astype(np.float64))
+            error = np.linalg.norm((result - wanted).astype(np.float64))
+            assert error <= tolerance * np.linalg.norm(wanted.astype(np.float64))
         else:
-            np.testing.assert_array_equal(mine, theirs)
+            np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.driver
@@ -317,8 +317,8 @@ def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device)
         # What is added to a layer is not rounded before.
         results, separate = results[:-1], separate[:-1]
     if normed and policy_of(device.info).tuning.shares:
-        # Teams sum squares in another order, and then an element may be a step away.
-        for mine, theirs in zip(results, separate, strict=True):
-            np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.02 * np.abs(theirs).max())
+        # Cooperative workgroups sum squares in another order: an element may be a step away.
+        for result, wanted in zip(results, separate, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=0, atol=0.02 * np.abs(wanted).max())
     else:
         same_bits(results, separate)

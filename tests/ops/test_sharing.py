@@ -67,15 +67,18 @@ def test_samples(storage, device):
     for op, half in sorted(groups())[::2 if DEPTH == "quick" else 1]:
         if DEPTH == "full":
             ran = set()
+        members = groups()[op, half]
+        graphs = {id(variant): variant.case().graph for variant in members}
         for features in offered(device):
             with overridden(sharing(policy_of(device.info), features)):
-                run(groups()[op, half], half, storage, device, features, ran)
+                run(members, graphs, half, storage, device, features, ran)
 
 
-def run(members, half, storage, device, features, ran) -> None:
+def run(members, graphs, half, storage, device, features, ran) -> None:
     """Runs samples of one operator, unless their kernels are those of a set of features before.
 
     Args:
+        graphs: of the samples, by their identity.
         ran: what ran before: the kernels of samples and, where not everything runs, each kernel.
     """
     target = target_of(device.info, storage, enabled=device.features)
@@ -84,8 +87,10 @@ def run(members, half, storage, device, features, ran) -> None:
         members = in_images(members, half, device.info, target)
     if DEPTH != "full" and RUN != "swiftshader":
         # lavapipe takes long to compile a kernel.
-        members = cover(((variant, kernels_on(variant.case().graph, target))
+        members = cover(((variant, kernels_on(graphs[id(variant)], target))
                          for variant in members), ran)
+        if not members:
+            return
     cases = [variant.case() for variant in members]
     graph, data, inputs = merged(cases)
     kernels = tuple(step.shader for step in lower(graph, target).steps)

@@ -96,7 +96,7 @@ def test_buffers_by_chance(name):
     execution, chance = execution_of(name), random.Random(name)
     arrays = execution.inputs, execution.outputs
 
-    def lent(arrays):
+    def buffers_for(arrays):
         found = {}
         for number, array in enumerate(arrays):
             if array is not None and chance.random() < 0.8:
@@ -107,7 +107,7 @@ def test_buffers_by_chance(name):
 
     said = []
     for _ in range(400):
-        inputs, outputs = lent(execution.inputs), lent(execution.outputs)
+        inputs, outputs = buffers_for(execution.inputs), buffers_for(execution.outputs)
         try:
             binding = ExternalBinding(execution, ALIGNMENT, inputs.items(), outputs.items())
         except InputError:

@@ -32,10 +32,10 @@ def check(requests, packing, granularity=1):
                 continue
             assert end <= packing.offsets[j] or ends[j] <= start
             if a.image != b.image:
-                mine = range(start // granularity, (end - 1) // granularity + 1)
-                theirs = range(packing.offsets[j] // granularity,
+                pages = range(start // granularity, (end - 1) // granularity + 1)
+                others = range(packing.offsets[j] // granularity,
                                (ends[j] - 1) // granularity + 1)
-                assert mine.stop <= theirs.start or theirs.stop <= mine.start
+                assert pages.stop <= others.start or others.stop <= pages.start
 
 
 @examples(60)

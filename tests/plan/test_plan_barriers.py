@@ -120,7 +120,7 @@ def test_reuse_of_memory_between_branches():
     assert both(make.work)[0] == (False, False, True, True)
 
 
-def test_weights_are_settled():
+def test_weights_need_no_barrier():
     make = Maker()
     x, w, a, b = make.input(64), make.weight(64), make.temporary(64), make.temporary(64)
     make.step([a], [x, w])
@@ -130,7 +130,7 @@ def test_weights_are_settled():
     assert both(make.work)[0] == (False, False)
 
 
-def test_host_calls_settle_everything():
+def test_host_calls_order_everything():
     make = Maker()
     x, a, b, y = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
     make.step([a], [x])
@@ -194,7 +194,7 @@ def test_against_brute_force(seed, images, unified):
     needed = barriers(work, result)
     moved = transitions(work, result, needed)
     last = 0
-    settled = []  # for each step the first one that may run at the same time
+    earliest = []  # for each step the first one that may run at the same time
     for index, step in enumerate(work.steps):
         if isinstance(step, HostCall):
             assert not needed[index]
@@ -204,7 +204,7 @@ def test_against_brute_force(seed, images, unified):
             assert needed[index] == found
             if found:
                 last = index
-        settled.append(last)
+        earliest.append(last)
     images_seen = set()
     first = {}
     for index, step in enumerate(work.steps):
@@ -217,7 +217,7 @@ def test_against_brute_force(seed, images, unified):
             assert storage not in images_seen
             images_seen.add(storage)
             index, operand = first[storage]
-            assert settled[index] == where
+            assert earliest[index] == where
             for step in work.steps[where:index]:
                 assert not any(bytes_of(result, other) & bytes_of(result, operand)
                                for other in (*step.writes, *step.reads))

@@ -51,12 +51,12 @@ def test_every_step_reads_what_it_would_have(seed):
             moved = sum(step.writes[0].nbytes for step in spilled.steps if isinstance(step, Move))
             assert moved == moved_bytes(report)
             # A copy waits for what wrote its source and for who still reads its target.
-            settled = barriers(spilled, result)
+            barriers_before = barriers(spilled, result)
             for late, step in enumerate(spilled.steps):
                 for early, other in enumerate(spilled.steps[:late]):
                     if (isinstance(step, Move) or isinstance(other, Move)) and meets(
                             result, other, step):
-                        assert any(settled[early + 1:late + 1]) or any(
+                        assert any(barriers_before[early + 1:late + 1]) or any(
                             not isinstance(s, Move) and hasattr(s, "kernel")
                             for s in spilled.steps[early:late + 1])
         # What is copied back early takes no room that was asked for.

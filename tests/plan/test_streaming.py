@@ -7,7 +7,7 @@ from stream_samples import Program, check, in_sequence, program, starts, sync_po
 
 from vkrt.errors import InputError
 from vkrt.plan.stream import streaming
-from vkrt.plan.stream.choice import Choice, Family
+from vkrt.plan.stream.choice import Choice, Family, sets_once
 from vkrt.plan.stream.pool import Candidate, arrange
 from vkrt.plan.stream.records import Cost, Release, Reload, Submission, Wait
 from vkrt.plan.stream.streaming import plan_stream
@@ -292,6 +292,25 @@ def test_what_is_always_needed_stays():
     pair = Family([needed(0, 0), needed(1, 3)], 1)
     assert pair.everything() == Choice(0, 128, ())
     assert Family([needed(0, 0), needed(1, 3)], 0).everything() == Choice(128, 64, (0, 1))
+
+
+def test_the_sets_of_the_same_candidates_are_made_once_within(monkeypatch):
+    """They are those that are made alone, also beside others that a family was asked for."""
+    candidates = [Candidate(k, 64 * (k % 5 + 1), 64, 60, k, k) for k in range(30)]
+    asked = tuple(range(0, 30, 3))
+    others = Family(candidates, 1)
+    others.choice_of(asked)
+    alone, with_another = Family(candidates, 1).choices(), others.choices()
+    made, make = [], Family._make
+    monkeypatch.setattr(Family, "_make", lambda self: made.append(1) or make(self))
+    with sets_once():
+        again = Family(candidates, 1)
+        again.choice_of(asked)
+        assert again.choices() == with_another != alone
+        assert Family(candidates, 1).choices() == alone
+        assert len(made) == 1
+        assert Family(candidates, 0).choices() != alone and len(made) == 2
+    assert Family(candidates, 1).choices() == alone and len(made) == 3
 
 
 def test_few_sets_are_placed_in_vain(monkeypatch):

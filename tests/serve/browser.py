@@ -22,16 +22,16 @@ class Page:
         command = next(filter(None, map(shutil.which, NAMES)), None)
         if command is None:
             pytest.skip(f"no headless Chromium is installed (one of {', '.join(NAMES)})")
-        self._read, theirs = os.pipe()
-        ours, self._write = os.pipe()
+        self._read, answers = os.pipe()
+        commands, self._write = os.pipe()
         # It reads commands from file descriptor 3 and writes answers to 4, each with a zero behind.
         self._process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{ours} 4>&{theirs}', "bash", command, "--headless",
+            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", command, "--headless",
              "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
              f"--user-data-dir={folder}", "about:blank"],
-            pass_fds=(ours, theirs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(ours)
-        os.close(theirs)
+            pass_fds=(commands, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(commands)
+        os.close(answers)
         self._received = b""
         self._number = 0
         target = self._call("Target.createTarget", url=url)["targetId"]

@@ -1,4 +1,4 @@
-"""Which memory a block gets: by what devices say of theirs, and where the first choice is full."""
+"""Which memory a block gets: by the types that devices have, and where one is full."""
 
 import ctypes
 from ctypes import byref

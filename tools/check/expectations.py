@@ -78,16 +78,16 @@ def _differs(torch: Any, operator: Any, sample: Any) -> str:
         expected = expected(*args) if callable(expected) else expected
     expected = list(expected) if isinstance(expected, (list, tuple)) else [expected]
     results = _call(torch, operator, args)
-    for index, (mine, theirs) in enumerate(zip(expected, results)):
-        mine, theirs = np.asarray(mine), theirs.detach().numpy()
-        if mine.shape != theirs.shape:
-            return f"result {index} is {list(mine.shape)}, PyTorch's {list(theirs.shape)}"
-        mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
-        finite = np.isfinite(theirs)
-        if not np.array_equal(mine[~finite], theirs[~finite], equal_nan=True):
+    for index, (wanted, given) in enumerate(zip(expected, results)):
+        wanted, given = np.asarray(wanted), given.detach().numpy()
+        if wanted.shape != given.shape:
+            return f"result {index} is {list(wanted.shape)}, PyTorch's {list(given.shape)}"
+        wanted, given = wanted.astype(np.float64), given.astype(np.float64)
+        finite = np.isfinite(given)
+        if not np.array_equal(wanted[~finite], given[~finite], equal_nan=True):
             return f"result {index} has other infinities or NaN"
-        error = np.linalg.norm(mine[finite] - theirs[finite])
-        if error > TOLERANCE * (np.linalg.norm(theirs[finite]) or 1.0):
+        error = np.linalg.norm(wanted[finite] - given[finite])
+        if error > TOLERANCE * (np.linalg.norm(given[finite]) or 1.0):
             return f"result {index} is off by {error:.2e}"
     return ""
 

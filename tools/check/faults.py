@@ -95,7 +95,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      "minimum", "tests/ops/test_ops.py -m driver -k cat"),
     ("kernels with too many storage buffers are not refused",
      [("vkrt/executable/formats.py", "if count > most:", "if False:")], "", "tests/test_limits.py"),
-    ("a section does not wait for the semaphore of the copies of its weights",
+    ("a submission does not wait for the semaphore of the copies of its weights",
      [("vkrt/core/semaphore.pyx", "&waits if before != NULL else NULL", "NULL")],
      "", f"{PROFILES} -k amd"),
     ("device-local memory without any other in its place",

@@ -170,11 +170,11 @@ class Worker:
     """A process that tries files one after another, and ends with this one."""
 
     def __init__(self, options: argparse.Namespace):
-        self.pipe, theirs = multiprocessing.Pipe()
+        self.pipe, end = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("spawn").Process(
-            target=_work, args=(theirs, options.models, options.seed), daemon=True)
+            target=_work, args=(end, options.models, options.seed), daemon=True)
         self.process.start()
-        theirs.close()
+        end.close()
 
     def attempt(self, index: int) -> tuple[str, str]:
         """The outcome of a file, and what is to be said about it."""

@@ -97,13 +97,13 @@ def attempt(pipe, name, folder):
 
 def export_apart(name, folder):
     """Exports a network in a process of its own, which shares what this one has imported."""
-    ours, theirs = multiprocessing.Pipe()
+    answers, end = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=attempt,
-                                                          args=(theirs, name, folder))
+                                                          args=(end, name, folder))
     process.start()
-    theirs.close()
+    end.close()
     try:
-        return ours.recv() if ours.poll(LIMIT) else {
+        return answers.recv() if answers.poll(LIMIT) else {
             "name": name, "error": f"no end after {LIMIT} s"}
     except EOFError:
         process.join()

@@ -32,12 +32,13 @@ def main() -> None:
         found, wanted = program.run(*inputs), module(*tensors)
         wanted = [array.numpy() for array in (
             wanted if isinstance(wanted, (list, tuple)) else [wanted])]
-        ours, theirs = (np.concatenate([array.astype(np.float64).ravel() for array in arrays])
+        results, expected = (np.concatenate([array.astype(np.float64).ravel() for array in arrays])
                         for arrays in (found, wanted))
         for what, times in (("vkrt", repeated(lambda: program.run(*inputs), options.runs)),
                             ("PyTorch", repeated(lambda: module(*tensors), options.runs))):
             print(f"{what:<8}{1e3 * times.median:>9.2f} ms, of CPUs {1e3 * times.cpu:.2f} ms")
-    print(f"relative L2 distance {np.linalg.norm(ours - theirs) / np.linalg.norm(theirs):.2g}")
+    error = np.linalg.norm(results - expected) / np.linalg.norm(expected)
+    print(f"relative L2 distance {error:.2g}")
 
 
 if __name__ == "__main__":

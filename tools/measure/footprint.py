@@ -30,6 +30,7 @@ import json
 import os
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,14 +91,12 @@ def main() -> int:
         return 2
     if options.growth:
         return _check_growth(models, variants)
-    results: dict[str, Any] = {}
-    for model in models:
-        # Compiling shaders takes memory too, where the driver's cache does not have them yet.
-        for _ in range(2 if options.check or options.update else 1):
-            results[_name(model)] = {variant: fresh.measure(measure, model, variant)
-                                     for variant in variants}
-        for variant in variants:
-            results[_name(model)][variant]["objects"] = fresh.measure(objects, model, variant)
+    # Several at a time, the largest first: what one process takes changes no figure of another.
+    ordered = sorted(models, key=os.path.getsize, reverse=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip(ordered, pool.map(lambda model: _figures(
+            model, variants, is_compiled_before=bool(options.check or options.update)), ordered)))
+    results = {_name(model): found[model] for model in models}
     if options.update:
         text = json.dumps({"models": {n: {w: _kept(r) for w, r in found.items()}
                                       for n, found in results.items()}}, indent=2)
@@ -107,6 +106,21 @@ def main() -> int:
     for name, found in results.items():
         print("\n".join([name, *_table(found)]))
     return 0
+
+
+def _figures(model: str, variants: list[str], is_compiled_before: bool) -> dict[str, Any]:
+    """The figures of a model, by variant.
+
+    Args:
+        is_compiled_before: whether the driver's cache gets the shaders first: compiling them takes
+            memory, too.
+    """
+    if is_compiled_before:
+        fresh.measure(compile_shaders, model, variants)
+    found = {variant: fresh.measure(measure, model, variant) for variant in variants}
+    for variant in variants:
+        found[variant]["objects"] = fresh.measure(objects, model, variant)
+    return found
 
 
 def _check_growth(models: list[str], variants: list[str]) -> int:
@@ -151,6 +165,12 @@ def measure(model: str, variant: str) -> dict[str, Any]:
     with program:
         program.run(*inputs)
         return {**program.memory.as_dict(), "smaps": _smaps(model)}
+
+
+def compile_shaders(model: str, variants: list[str]) -> None:
+    """Runs a program in every variant, for the driver's cache."""
+    for variant in variants:
+        measure(model, variant)
 
 
 def objects(model: str, variant: str) -> int:

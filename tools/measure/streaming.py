@@ -314,7 +314,7 @@ class Bench:
                 if self.cold:
                     self.source.drop_cache(0, self.source.nbytes)
                 runner.turn(runs)
-                same = all(mine.tobytes() == wanted.tobytes() for mine, wanted
+                same = all(output.tobytes() == wanted.tobytes() for output, wanted
                            in zip(runner.outputs, self.resident.outputs))
                 if not same and not runner.loose:
                     self.wrong.append("outputs differ from the resident run's with a planned peak "

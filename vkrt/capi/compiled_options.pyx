@@ -6,7 +6,7 @@ from libc.string cimport memset, strcmp
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport VKRT_OK
 from vkrt.core.error cimport VKRT_ERROR_INPUT
-from vkrt.core.file cimport epilogue_of
+from vkrt.core.file cimport end_of_name
 from vkrt.core.reader cimport DEFAULT_WINDOW, cache_limit
 from vkrt.core.vulkan cimport (
     PFN_vkGetInstanceProcAddr, VkDevice, VkInstance, VkPhysicalDevice, VkQueue,
@@ -23,7 +23,7 @@ cdef enum:
 
 cdef int decided(vkrt_failure* failure, const char* option, const char* name) noexcept nogil:
     return refuse(failure, VKRT_ERROR_INPUT, b"%s: %s is a compiled program, for which that was "
-                  b"decided when it was compiled; compile it so", option, epilogue_of(name))
+                  b"decided when it was compiled; compile it so", option, end_of_name(name))
 
 
 cdef bint differs(const char* value, const char* default) noexcept nogil:
@@ -79,7 +79,7 @@ cdef int take_options(vkrt_failure* failure, const vkrt_options* options, const 
         return decided(failure, option, name)
     if options.data_path_count:
         return refuse(failure, VKRT_ERROR_INPUT, b"data_paths: %s is a compiled program and has "
-                      b"all of its data; expected none", epilogue_of(name))
+                      b"all of its data; expected none", end_of_name(name))
     if options.plan_cache != NULL and options.plan_cache[0] == 0:
         return refuse(failure, VKRT_ERROR_INPUT, b"plan_cache='': expected 'auto', 'off' or a "
                       b"folder")

@@ -12,7 +12,7 @@ from vkrt.capi.table cimport VKRT_OK
 from vkrt.core.atomic cimport atomic_read
 from vkrt.core.buffer_executions cimport drop_buffer_executions
 from vkrt.core.error cimport VKRT_ERROR_INPUT, Error
-from vkrt.core.loaded_program cimport MethodState, settle_run
+from vkrt.core.loaded_program cimport MethodState, wait_for_run
 from vkrt.core.submitted_run cimport submit_run, wait_for_submitted
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 
@@ -89,7 +89,7 @@ cdef int forget_buffers(vkrt_failure* failure, LoadedProgram* program) noexcept 
         if not atomic_read(&method.is_loaded):
             continue
         pthread_mutex_lock(&method.lock)
-        if settle_run(method, &error):
+        if wait_for_run(method, &error):
             status = failed(failure, &error)
         drop_buffer_executions(method, NULL)
         pthread_mutex_unlock(&method.lock)

@@ -53,7 +53,7 @@ class CompiledProgram:
                              "and has all of its data; expected none")
         self.source = Source.open(source)
         self.sources = (self.source,)
-        # Shared weights that were brought to the device, by the number of the target and theirs
+        # Shared weights that were brought to the device, by the number of the target and their own
         self._shared: dict[tuple[int, int], Weights] = {}
         try:
             self._file = read(self.source)

@@ -50,7 +50,9 @@ class PlanSearch:
         """The plan for these options; see `vkrt.compiler.compiler` for what is raised."""
         if not options.has_budget:
             return self._plan(options)
-        with packing_once():
+        from vkrt.plan.stream.choice import sets_once  # few loads have a budget
+
+        with packing_once(), sets_once():
             return self._in_budget(options)
 
     def _in_budget(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """An execution plan on a device: its activations, and its commands, recorded once and run often.
 
-A run that fails or is cancelled leaves what it has submitted to the device: `settle_execution`
+A run that fails or is cancelled leaves what it has submitted to the device: `wait_for_execution`
 comes before inputs are written again, or anything is released that the run uses.
 """
 
@@ -62,7 +62,8 @@ cdef extern int bind_execution "vkrt_bind_execution"(
 cdef extern int run_execution "vkrt_run_execution"(
     Execution* execution, const Host* host, const SemaphoreList* waits,
     const SemaphoreList* signals, Error* error) noexcept nogil
-# Submits a run that needs the host for nothing else, and returns: `settle_execution` waits for it.
+# Submits a run that needs the host for nothing else, and returns: `wait_for_execution` waits for
+# it.
 cdef extern int start_execution "vkrt_start_execution"(
     Execution* execution, const SemaphoreList* waits, const SemaphoreList* signals,
     Error* error) noexcept nogil
@@ -82,12 +83,12 @@ cdef extern bint is_one_submission "vkrt_is_one_submission"(
 cdef extern bint is_on_device "vkrt_is_on_device"(const Execution* execution) noexcept nogil
 # Whether the device may be at work on a run that is over for the host
 cdef extern bint is_at_work "vkrt_is_at_work"(const Execution* execution) noexcept nogil
-# Whether `settle_execution` would not have to wait, as far as that can be told
-cdef extern int is_settled "vkrt_is_settled"(
-    const Execution* execution, bint* settled, Error* error) noexcept nogil
+# Whether `wait_for_execution` would not have to wait, as far as that can be told
+cdef extern int is_execution_done "vkrt_is_execution_done"(
+    const Execution* execution, bint* done, Error* error) noexcept nogil
 # Waits for a run that was left; nothing where there was none. Fails where the device has failed
 # meanwhile, and is done with the run, or with VKRT_ERROR_CANCELLED. `poll` may be NULL.
-cdef extern int settle_execution "vkrt_settle_execution"(
+cdef extern int wait_for_execution "vkrt_wait_for_execution"(
     Execution* execution, Poll poll, void* data, Error* error) noexcept nogil
 # Releases what `bind_execution` made, so that it can be bound again. Waits for a run that was left.
 cdef extern void unbind_execution "vkrt_unbind_execution"(Execution* execution) noexcept nogil

@@ -153,7 +153,7 @@ cdef int run_between(Execution* execution, const Host* host, const SemaphoreList
 cdef int run_execution(Execution* execution, const Host* host, const SemaphoreList* waits,
                        const SemaphoreList* signals, Error* error) noexcept nogil:
     if (need(execution.handles.items != NULL, error)
-            or settle_execution(execution, host.poll, host.poll_data, error)):
+            or wait_for_execution(execution, host.poll, host.poll_data, error)):
         return error.status
     if run_between(execution, host, waits, &signals, error):
         leave(execution, signals, execution.external.copy_in.handle != NULL, error)
@@ -179,7 +179,7 @@ cdef int start_execution(Execution* execution, const SemaphoreList* waits,
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"the host has to do something in the middle of "
                     b"a run, which cannot be started without waiting for it")
     if (need(execution.handles.items != NULL, error)
-            or settle_execution(execution, NULL, NULL, error)):
+            or wait_for_execution(execution, NULL, NULL, error)):
         return error.status
     if submit_all(execution, waits, &signals, error):
         leave(execution, signals, True, error)
@@ -217,15 +217,15 @@ cdef bint is_at_work(const Execution* execution) noexcept nogil:
             or execution.streamer != NULL and execution.streamer.broken)
 
 
-cdef int is_settled(const Execution* execution, bint* settled, Error* error) noexcept nogil:
-    settled[0] = not is_at_work(execution)
-    if settled[0] or execution.streamer != NULL:
+cdef int is_execution_done(const Execution* execution, bint* done, Error* error) noexcept nogil:
+    done[0] = not is_at_work(execution)
+    if done[0] or execution.streamer != NULL:
         return VKRT_OK
-    return is_submission_done(&execution.submission, settled, error)
+    return is_submission_done(&execution.submission, done, error)
 
 
-cdef int settle_execution(Execution* execution, Poll poll, void* data,
-                          Error* error) noexcept nogil:
+cdef int wait_for_execution(Execution* execution, Poll poll, void* data,
+                            Error* error) noexcept nogil:
     if not is_at_work(execution):
         return VKRT_OK
     if (execution.streamer != NULL and rest_streamer(execution.streamer, poll, data, error)):
@@ -235,7 +235,7 @@ cdef int settle_execution(Execution* execution, Poll poll, void* data,
 
 cdef void unbind_execution(Execution* execution) noexcept nogil:
     cdef Error error  # which whoever runs on the device next will hear of; it is at work no more
-    settle_execution(execution, NULL, NULL, &error)
+    wait_for_execution(execution, NULL, NULL, &error)
     close_recording(&execution.recording)
     close_external(&execution.external)
     if execution.pool.device != NULL:

@@ -60,4 +60,4 @@ cdef extern void drop_cached_pages "vkrt_drop_cached_pages"(
 
 cdef extern int fail_file "vkrt_fail_file"(
     Error* error, int number, const char* what, const char* name) noexcept nogil
-cdef extern const char* epilogue_of "vkrt_tail_of"(const char* name) noexcept nogil
+cdef extern const char* end_of_name "vkrt_end_of_name"(const char* name) noexcept nogil

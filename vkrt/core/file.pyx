@@ -129,7 +129,7 @@ cdef int map_part(File* file, bint is_own, size_t offset, size_t nbytes,
         return fail_file(error, system_errno.EFBIG, "cannot be mapped", file.name)
     if offset > whole or nbytes > whole - offset:
         return fail(error, VKRT_ERROR_FORMAT,
-                    "%s has %zu bytes, and %zu from byte %zu on are wanted", epilogue_of(file.name),
+                    "%s has %zu bytes, and %zu from byte %zu on are wanted", end_of_name(file.name),
                     whole, nbytes, offset)
     file.start = offset
     file.skew = offset % file.page
@@ -179,17 +179,17 @@ cdef int check_unchanged(const File* file, Error* error) noexcept nogil:
     if now.nbytes != file.status.nbytes:
         return fail(error, VKRT_ERROR_FORMAT,
                     "%s has %lld bytes and had %lld when it was opened; load the program again",
-                    epilogue_of(file.name), now.nbytes, file.status.nbytes)
+                    end_of_name(file.name), now.nbytes, file.status.nbytes)
     if now.mtime_ns != file.status.mtime_ns:
         return fail(error, VKRT_ERROR_FORMAT,
                     "%s was written to after it was opened; load the program again",
-                    epilogue_of(file.name))
+                    end_of_name(file.name))
     if file.path == NULL or file_status(AT_FDCWD, file.path, &now):
         return VKRT_OK
     if now.inode != file.status.inode or now.device != file.status.device:
         return fail(error, VKRT_ERROR_FORMAT,
                     "%s is another file than when it was opened; load the program again",
-                    epilogue_of(file.name))
+                    end_of_name(file.name))
     return VKRT_OK
 
 
@@ -254,12 +254,12 @@ cdef size_t end_of(const File* file, size_t offset, size_t nbytes) noexcept nogi
 
 cdef int fail_file(Error* error, int number, const char* what, const char* name) noexcept nogil:
     """A failure of the system, whose number stays in `errno`."""
-    fail(error, VKRT_ERROR_SYSTEM, "%s: %s: %s", what, strerror(number), epilogue_of(name))
+    fail(error, VKRT_ERROR_SYSTEM, "%s: %s: %s", what, strerror(number), end_of_name(name))
     system_errno.errno = number
     return VKRT_ERROR_SYSTEM
 
 
-cdef const char* epilogue_of(const char* name) noexcept nogil:
+cdef const char* end_of_name(const char* name) noexcept nogil:
     """A name, or of a long path the last parts: as much as a message has room for."""
     cdef size_t nbytes = strlen(name), k
     if nbytes <= NAME_BYTES:

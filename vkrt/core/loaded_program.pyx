@@ -10,8 +10,8 @@ from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
 from vkrt.core.buffer_executions cimport drop_buffer_executions
-from vkrt.core.execution cimport is_at_work, run_execution, settle_execution
-from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, epilogue_of
+from vkrt.core.execution cimport is_at_work, run_execution, wait_for_execution
+from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, end_of_name
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.method cimport (
@@ -78,7 +78,7 @@ cdef int open_method(LoadedProgram* program, int64_t number, const Text* name,
     method.row = row_named(records, name)
     if method.constants == NULL and method.row == NULL:
         return fail(error, VKRT_ERROR_FORMAT, b"%s: no target has the method '%.*s'",
-                    epilogue_of(program.file.name), <int>min(name.count, <int64_t>100),
+                    end_of_name(program.file.name), <int>min(name.count, <int64_t>100),
                     records.texts + name.first)
     if pthread_mutex_init(&method.lock, NULL) != 0:
         return fail(error, VKRT_ERROR_MEMORY, b"a method's lock: the host is out of memory")
@@ -120,7 +120,7 @@ cdef int find_method(LoadedProgram* program, const char* name, ProgramMethod** m
                              <int>min(program.methods[i].name.count, <int64_t>60),
                              records.texts + program.methods[i].name.first)
     return fail(error, VKRT_ERROR_INPUT, b"no method '%.80s' in %s; it has %s", name,
-                epilogue_of(program.file.name), known)
+                end_of_name(program.file.name), known)
 
 
 # Loading
@@ -138,12 +138,13 @@ cdef int open_parts(LoadedProgram* program, const LoadOptions* options,
     if pthread_mutex_init(&program.lock, NULL) != 0:
         return fail(error, VKRT_ERROR_MEMORY, b"a program's lock: the host is out of memory")
     if (open_program_in(&program.file, &program.program, error)
-            or open_methods(program, error) or told(program, options, b"read the program", error)):
+            or open_methods(program, error)
+            or report_part(program, options, b"read the program", error)):
         return error.status
     # Read while the driver starts
     prefetch_pages(&program.file, 0, DEFAULT_WINDOW)
     if (open_device(program, options, error)
-            or told(program, options, b"start the driver", error)):
+            or report_part(program, options, b"start the driver", error)):
         return error.status
     program.type_bits = <int64_t*>calloc(
         <size_t>program.program.records.counts[TABLE_BLOCK] + 1, sizeof(int64_t))
@@ -188,8 +189,8 @@ cdef bint is_ended(LoadedProgram* program, const LoadOptions* options,
             and options.on_part(options.data, program, part) != 0)
 
 
-cdef int told(LoadedProgram* program, const LoadOptions* options, const char* part,
-              Error* error) noexcept nogil:
+cdef int report_part(LoadedProgram* program, const LoadOptions* options, const char* part,
+                     Error* error) noexcept nogil:
     if is_ended(program, options, part):
         return fail(error, VKRT_ERROR_CANCELLED, b"the host has ended the load after: %s", part)
     return VKRT_OK
@@ -232,7 +233,7 @@ cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* erro
                             &program.file, program.type_bits, &target, &method.row, error)
             or program.run_kernel == NULL
             and refuse_kernels(&program.program.records, method.row, error)
-            or told(program, options, b"read the plan", error)):
+            or report_part(program, options, b"read the plan", error)):
         return error.status
     if (take_shared(method, target, on_part, &loading, error)
             or load_row(program, method.row, method.shared, on_part, &loading, &method.method,
@@ -277,7 +278,7 @@ cdef uint64_t read_figures(LoadedProgram* program, ProgramFigures* figures) noex
 
 # Runs
 
-cdef int settle_run(ProgramMethod* method, Error* error) noexcept nogil:
+cdef int wait_for_run(ProgramMethod* method, Error* error) noexcept nogil:
     cdef Execution* execution
     # What went wrong in that one is for whoever waits for it.
     finish_submitted(method, NULL, NULL, error)
@@ -285,7 +286,7 @@ cdef int settle_run(ProgramMethod* method, Error* error) noexcept nogil:
     if execution == NULL:
         return VKRT_OK
     method.unfinished = NULL
-    return settle_execution(execution, NULL, NULL, error)
+    return wait_for_execution(execution, NULL, NULL, error)
 
 
 cdef int is_cancelled(void* data) noexcept nogil:
@@ -336,7 +337,7 @@ cdef void cancel_method(ProgramMethod* method) noexcept nogil:
 cdef void close_program_method(ProgramMethod* method) noexcept nogil:
     cdef Error error
     if method.is_loaded:
-        settle_run(method, &error)
+        wait_for_run(method, &error)
         drop_buffer_executions(method, NULL)
         while method.further != NULL:
             close_state(method.further)

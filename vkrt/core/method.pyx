@@ -14,7 +14,7 @@ from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
 from vkrt.core.execution cimport (
-    bind_execution, close_execution, open_execution, settle_execution,
+    bind_execution, close_execution, open_execution, wait_for_execution,
 )
 from vkrt.core.handles cimport (
     close_handles, copy_from_range, copy_to_range, open_handles, share_handle,
@@ -208,7 +208,7 @@ cdef int open_stream(Method* method, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef int told(OnPart on_part, void* data, const char* part, Error* error) noexcept nogil:
+cdef int report_part(OnPart on_part, void* data, const char* part, Error* error) noexcept nogil:
     if on_part != NULL and on_part(data, part):
         return fail(error, VKRT_ERROR_CANCELLED, b"the host has ended the load after: %s", part)
     return VKRT_OK
@@ -221,10 +221,10 @@ cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeigh
     cdef int64_t i
     memset(method, 0, sizeof(method[0]))
     method.session, method.row = session, row
-    if (open_all(method, shared, error) or told(on_part, data, b"pipelines", error)
+    if (open_all(method, shared, error) or report_part(on_part, data, b"pipelines", error)
             or eager and allocate_rest(method, error)
             or load_weights(method, error) or allocate_weights(&method.weights, error)
-            or told(on_part, data, b"weights", error)
+            or report_part(on_part, data, b"weights", error)
             or not eager and allocate_rest(method, error)
             or reset_states(&method.states, &session.reader, error)):
         return error.status
@@ -234,7 +234,7 @@ cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeigh
     for i in range(row.others.count + 1):
         if bind_shape(method, &method.executions[i], NULL, NULL, error):
             return error.status
-    return told(on_part, data, b"allocate and record", error)
+    return report_part(on_part, data, b"allocate and record", error)
 
 
 cdef void close_method(Method* method) noexcept nogil:
@@ -282,11 +282,11 @@ cdef int use_shape(Method* method, int64_t number, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef int settle_shapes(Method* method, Error* error) noexcept nogil:
+cdef int wait_for_shapes(Method* method, Error* error) noexcept nogil:
     """Waits for a run that was left, at any shape: they share their memory."""
     cdef int64_t i
     for i in range(method.row.others.count + 1):
-        if settle_execution(&method.executions[i], NULL, NULL, error):
+        if wait_for_execution(&method.executions[i], NULL, NULL, error):
             return error.status
     return VKRT_OK
 
@@ -309,7 +309,7 @@ cdef int write_input(Method* method, int64_t number, const void* data, size_t nb
     if check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
                       nbytes, error):
         return error.status
-    if settle_shapes(method, error):
+    if wait_for_shapes(method, error):
         return error.status
     return copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
                          error)

@@ -8,7 +8,7 @@ from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_STATE, VKRT_OK, fail
 from vkrt.core.execution cimport close_execution
 from vkrt.core.file cimport check_unchanged
 from vkrt.core.handles cimport close_handles, open_handles
-from vkrt.core.loaded_program cimport LoadedProgram, settle_run
+from vkrt.core.loaded_program cimport LoadedProgram, wait_for_run
 from vkrt.core.method cimport bind_shape, open_shape, plan_at, use_shape
 from vkrt.core.records cimport Records, StatePlanRow
 from vkrt.core.state_values cimport load_states, save_states
@@ -62,7 +62,7 @@ cdef int make_state(ProgramMethod* method, MethodState** state, Error* error) no
     made.method, made.states, made.next = method, &made.own, method.further
     method.further = made
     add_figure(method, nbytes_of(method))
-    if settle_run(method, error) or open_new(made, error):
+    if wait_for_run(method, error) or open_new(made, error):
         close_state(made)
         return error.status
     state[0] = made
@@ -74,7 +74,7 @@ cdef void close_state(MethodState* state) noexcept nogil:
     cdef MethodState** place = &method.further
     cdef Error error
     cdef int64_t i
-    settle_run(method, &error)
+    wait_for_run(method, &error)
     drop_buffer_executions(method, state)
     while place[0] != state:
         place = &place[0].next
@@ -116,7 +116,7 @@ cdef int check_state(const MethodState* state, Error* error) noexcept nogil:
 
 cdef int use_state(ProgramMethod* method, MethodState* state, int64_t shape,
                    Error* error) noexcept nogil:
-    if settle_run(method, error) or check_state(state, error):
+    if wait_for_run(method, error) or check_state(state, error):
         return error.status
     if state.executions[shape].plan == NULL and make_execution(
             state, shape, NULL, &state.executions[shape], error):
@@ -128,7 +128,7 @@ cdef int use_state(ProgramMethod* method, MethodState* state, int64_t shape,
 cdef int reset_state(MethodState* state, Error* error) noexcept nogil:
     cdef LoadedProgram* program = state.method.program
     cdef int status
-    if settle_run(state.method, error) or check_unchanged(&program.file, error):
+    if wait_for_run(state.method, error) or check_unchanged(&program.file, error):
         return error.status
     pthread_mutex_lock(&program.lock)
     status = reset_states(state.states, &program.session.reader, error)
@@ -146,12 +146,12 @@ cdef int64_t state_tensors(const ProgramMethod* method,
 
 
 cdef int save_values(MethodState* state, char* values, Error* error) noexcept nogil:
-    if settle_run(state.method, error):
+    if wait_for_run(state.method, error):
         return error.status
     return save_states(state.states, values, error)
 
 
 cdef int load_values(MethodState* state, const char* values, Error* error) noexcept nogil:
-    if settle_run(state.method, error):
+    if wait_for_run(state.method, error):
         return error.status
     return load_states(state.states, values, error)

@@ -12,7 +12,7 @@ from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK,
     Error, fail,
 )
-from vkrt.core.file cimport File, fail_file, epilogue_of
+from vkrt.core.file cimport File, fail_file, end_of_name
 from vkrt.core.packing cimport pack_parts
 from vkrt.core.scratch cimport acquire_scratch, release_scratch
 from vkrt.core.strategies cimport NOT_PROVIDED, TRUNCATED, FileReader
@@ -230,14 +230,14 @@ cdef int fail_job(const PieceReader* reader, const Job* job, int code,
     snprintf(what, sizeof(what), "%sbytes %zu to %zu", name, job.offset, job.offset + job.nbytes)
     if code == TRUNCATED:
         return fail(error, VKRT_ERROR_FORMAT, "%s are beyond the end of %s (%lld bytes)", what,
-                    epilogue_of(file.name),
+                    end_of_name(file.name),
                     file_size(file.fd) if file.fd >= 0 else <long long>file.nbytes)
     if code == NOT_PROVIDED:
         return fail(error, VKRT_ERROR_CANCELLED, "%s of %s were not provided", what,
-                    epilogue_of(file.name))
+                    end_of_name(file.name))
     if code == ENOMEM:
         return fail(error, VKRT_ERROR_MEMORY, "%s of %s: no memory to read them into", what,
-                    epilogue_of(file.name))
+                    end_of_name(file.name))
     snprintf(what, sizeof(what), "%sbytes %zu to %zu cannot be read", name, job.offset,
              job.offset + job.nbytes)
     return fail_file(error, code, what, file.name)

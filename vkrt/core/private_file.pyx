@@ -149,7 +149,7 @@ cdef int open_again(int directory) noexcept nogil:
     return openat(directory, b".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 
-cdef void sweep(int directory, const char* part) noexcept nogil:
+cdef void remove_left_over(int directory, const char* part) noexcept nogil:
     cdef void* entries = fdopendir(open_again(directory))
     cdef dirent* entry
     if entries == NULL:
@@ -203,7 +203,7 @@ cdef bint put_private_file(const char* path, const Part* parts, int number,
     snprintf(start, sizeof(start), b".%s", name)
     snprintf(temporary, sizeof(temporary), b"%s-%d-%d", start, getpid(), atomic_add(&written, 1))
     if magic.size == 0 or is_replaceable(directory, name, magic):
-        sweep(directory, start)
+        remove_left_over(directory, start)
         file = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if file >= 0:
             done = write_whole(file, parts, number)
@@ -253,7 +253,7 @@ cdef void prune_folder(const char* folder, const char* keep, const char* suffix,
     cdef int directory = open_folder(folder)
     if directory < 0:
         return
-    sweep(directory, suffix)
+    remove_left_over(directory, suffix)
     # Another process tidies up as well.
     while look_through(directory, keep, suffix, oldest, &size) > most and oldest[0] != 0:
         if unlinkat(directory, oldest, 0) != 0 and errno != ENOENT:

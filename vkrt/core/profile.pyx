@@ -7,7 +7,7 @@ from libc.string cimport memset
 from vkrt.core.error cimport (
     VKRT_ERROR_INPUT, VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail,
 )
-from vkrt.core.execution cimport run_recording, settle_execution
+from vkrt.core.execution cimport run_recording, wait_for_execution
 from vkrt.core.host_kernel cimport HostClock, run_host_kernel, seconds_now
 from vkrt.core.recorded cimport close_recording, record_plan
 from vkrt.core.records cimport COMMAND_BARRIER, SubmissionRecordRow
@@ -133,7 +133,7 @@ cdef int run_profile(Profile* profile, const Host* host, StepTime* run, StepTime
     cdef HostClock clock = HostClock(profile.host_times, 0, profile.count)
     cdef Host timed = host[0]
     timed.clock = &clock
-    if settle_execution(profile.execution, host.poll, host.poll_data, error):
+    if wait_for_execution(profile.execution, host.poll, host.poll_data, error):
         return error.status
     run.start = seconds_now()
     if profile.on_device:
@@ -144,7 +144,7 @@ cdef int run_profile(Profile* profile, const Host* host, StepTime* run, StepTime
 cdef void close_profile(Profile* profile) noexcept nogil:
     cdef Error error
     if profile.execution != NULL:
-        settle_execution(profile.execution, NULL, NULL, &error)
+        wait_for_execution(profile.execution, NULL, NULL, &error)
     close_recording(&profile.recording)
     if profile.queries.device != NULL:
         close_timestamps(&profile.queries)

@@ -21,7 +21,7 @@ from vkrt.core.error cimport (
     Error,
     fail,
 )
-from vkrt.core.file cimport File, epilogue_of
+from vkrt.core.file cimport File, end_of_name
 from vkrt.core.flat cimport equal_texts, open_records, refused
 from vkrt.core.program cimport PROGRAM_HEAD, PROGRAM_VERSION, ProgramFile, ProgramHead
 from vkrt.core.records cimport (
@@ -118,7 +118,7 @@ cdef int open_program_in(const File* source, ProgramFile* file, Error* error) no
     if status != VKRT_OK:
         close_program(file)
         found = error[0]
-        fail(error, status, "%.100s: %.370s", epilogue_of(source.name), found.text)
+        fail(error, status, "%.100s: %.370s", end_of_name(source.name), found.text)
     return status
 
 

@@ -140,7 +140,7 @@ cdef int raise_timeline(const TimelineSemaphore* semaphore, uint64_t value,
     info.value = value
     # Vulkan lets one thread signal while another one submits. Validation layers that follow
     # timeline semaphores from submission to submission corrupt their own memory then, until March
-    # 2026 (KhronosGroup/Vulkan-ValidationLayers, mended by 11931): under validation one waits.
+    # 2026 (KhronosGroup/Vulkan-ValidationLayers, fixed by 11931): under validation one waits.
     # In a forked child a thread of the parent may have held the lock.
     alone = device.instance.messenger != VK_NULL_HANDLE and not device.calls.inherited
     if alone:

@@ -3,7 +3,7 @@
 
 Where the host has a part in a run (streamed weights, branches) a thread carries it out. The caller
 holds the method's lock, without which that thread works: whoever has it next waits for the run
-first (`settle_run`).
+first (`wait_for_run`).
 """
 
 from libc.stdint cimport int64_t, uint64_t

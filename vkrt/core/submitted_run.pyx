@@ -7,10 +7,10 @@ from vkrt.core.batch cimport free_semaphore_list
 from vkrt.core.buffer_executions cimport use_buffers
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK, fail
 from vkrt.core.execution cimport (
-    Execution, is_at_work, is_on_device, settle_execution, start_execution,
+    Execution, is_at_work, is_on_device, wait_for_execution, start_execution,
 )
 from vkrt.core.loaded_program cimport (
-    BufferExecution, SubmittedRun, is_cancelled, note_state, run_over, set_running, settle_run,
+    BufferExecution, SubmittedRun, is_cancelled, note_state, run_over, set_running, wait_for_run,
 )
 from vkrt.core.method_state cimport check_state
 from vkrt.core.threads cimport join_thread, start_thread
@@ -68,7 +68,7 @@ cdef int submit_run(MethodState* state, int64_t shape, const ExternalBuffer* inp
                     const ExternalBuffer* outputs, SemaphoreList* waits, SemaphoreList* signals,
                     uint64_t* copied, Error* error) noexcept nogil:
     cdef BufferExecution* found
-    if (settle_run(state.method, error) or check_state(state, error)
+    if (wait_for_run(state.method, error) or check_state(state, error)
             or use_buffers(state, shape, inputs, outputs, &found, error)):
         return error.status
     copied[0] = found.copied
@@ -95,7 +95,7 @@ cdef int finish_submitted(ProgramMethod* method, Poll poll, void* data,
         free_semaphore_list(&run.waits)
         free_semaphore_list(&run.signals)
     else:
-        run.status = settle_execution(run.execution, poll, data, &run.error)
+        run.status = wait_for_execution(run.execution, poll, data, &run.error)
         if run.status == VKRT_ERROR_CANCELLED:
             error[0] = run.error
             return VKRT_ERROR_CANCELLED

@@ -79,7 +79,7 @@ class _Search:
     along one axis after the other, from several corners.
 
     Args:
-        graph: of the method, settled.
+        graph: of the method, with sizes (`resolve.assign_sizes`).
     """
 
     def __init__(self, graph: Graph):

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from vkrt.dynamic.resolve import Sizes, resolve, settle
+from vkrt.dynamic.resolve import Sizes, assign_sizes, resolve
 from vkrt.dynamic.runtime_scalars import find_runtime_scalars
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
@@ -43,7 +43,7 @@ def find_dynamic(graph: Graph) -> None:
     will tell.
     """
     find_runtime_scalars(graph)
-    _settle(graph)
+    _assign_first_sizes(graph)
     search = _Search(graph)
     search.run()
     for values, found in ((graph.inputs, search.inputs), (graph.outputs, search.outputs)):
@@ -53,11 +53,11 @@ def find_dynamic(graph: Graph) -> None:
     graph.axes = search.axes
 
 
-def _settle(graph: Graph) -> None:
+def _assign_first_sizes(graph: Graph) -> None:
     if graph.is_dynamic:
         for sizes, values in _starts(graph):
             with suppress(InputError):
-                settle(graph, sizes, values)
+                assign_sizes(graph, sizes, values)
                 return
 
 

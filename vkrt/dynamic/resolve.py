@@ -6,7 +6,7 @@ and so are its results: only what depends on a change is made anew.
 
 The sizes in a file are bounds, each by itself: the most that a tensor has at any inputs. A tensor
 may have its most where an input is small, and all bounds together belong to no call. So the first
-thing done with a graph that comes from a file is to work out sizes that do (`settle`).
+thing done with a graph that comes from a file is to work out sizes that do (`assign_sizes`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def resolve(graph: Graph, sizes: Sequence[Sizes | None],
     return _Resolver(graph, sizes, values).resolve()
 
 
-def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[SizeValue, int]) -> None:
+def assign_sizes(graph: Graph, sizes: Sequence[Sizes | None],
+                 values: Mapping[SizeValue, int]) -> None:
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
     Those in the file become their bounds. What does not depend on the inputs stays as it is, for
@@ -70,7 +71,7 @@ def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[SizeValu
         symbol.bound = number
     for entry in graph.chain:
         if isinstance(entry, Node) and entry.formulas is not None:
-            entry.settle()
+            entry.update_args()
     for index, symbol in graph.output_symbols.items():
         graph.outputs[index] = symbol.bound
     graph.values = dict(values)
@@ -127,8 +128,8 @@ class _Resolver:
 
     def _node(self, node: Node) -> None:
         args = tuple(self._value(arg) for arg in node.formulas or node.args)
-        settled = not self.from_file or node.formulas is None
-        if settled and all(_is_same(a, b) for a, b in zip(args, node.args)):
+        is_sized = not self.from_file or node.formulas is None
+        if is_sized and all(_is_same(a, b) for a, b in zip(args, node.args)):
             return
         try:
             found = infer(node.op, args)

@@ -32,7 +32,7 @@ def find_runtime_scalars(graph: Graph) -> None:
     if search.reads:
         for entry in graph.chain:
             if isinstance(entry, Node) and entry.formulas is not None:
-                entry.settle()
+                entry.update_args()
         # Nodes read the inputs now.
         graph.finish()
 

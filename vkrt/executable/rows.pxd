@@ -30,7 +30,7 @@ cdef class Tables:
     cdef int depth
 
     cdef const int64_t* write_outermost(self, record) except? NULL
-    cdef int seal(self, Records* records) except -1
+    cdef int point_records(self, Records* records) except -1
     cdef size_t add(self, const Type* kind, values) except? 0
     cdef int write(self, const Type* kind, value, Table* table, size_t at) except -1
     cdef bytes file(self)

@@ -75,7 +75,7 @@ cdef class Rows:
         else:
             self.storages = Span(<int64_t>tables.add(table_type(TABLE_STORAGE), storages),
                                  len(storages))
-        tables.seal(&self.records)
+        tables.point_records(&self.records)
 
 
 cdef class Tables:
@@ -105,7 +105,7 @@ cdef class Tables:
         self.write(kind, record, room, 0)
         return room.words
 
-    cdef int seal(self, Records* records) except -1:
+    cdef int point_records(self, Records* records) except -1:
         """Points to the tables, to which nothing is added any more."""
         cdef int table
         memset(records, 0, sizeof(records[0]))

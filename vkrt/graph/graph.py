@@ -98,7 +98,7 @@ class Node:
             # `args` compares what is known when kernels run by its bound.
             and list(self.tensors()) == list(other.tensors()))
 
-    def settle(self) -> None:
+    def update_args(self) -> None:
         """Takes the values that the symbols in the formulas have now."""
         self.args = bounded(self.formulas)
 

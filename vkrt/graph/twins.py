@@ -64,7 +64,7 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
             node.args = replaced(node.args, found)
             if node.formulas is not None:
                 node.formulas = replaced(node.formulas, found)
-                node.settle()
+                node.update_args()
     return replaced(list(outputs), found)
 
 

@@ -190,7 +190,7 @@ class Instances:
     def wait(self) -> None:
         """Waits for a run that was interrupted: it may still use the arena and the weights."""
         if self._ready is not None:
-            self._ready.compute.settle()
+            self._ready.compute.wait()
 
     def unbind(self) -> None:
         """Frees the arena of everything bound to it."""

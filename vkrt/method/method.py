@@ -198,7 +198,7 @@ class Method(DeviceBound):
             copied = instance.binding.copied_bytes if instance.binding is not None else 0
             if compute.is_on_device:
                 def collect() -> list[Any]:
-                    compute.settle()
+                    compute.wait()
                     return self._collect(instance, results)
 
                 compute.start(waits, signals)

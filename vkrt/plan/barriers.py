@@ -1,7 +1,7 @@
 """Barriers between steps, from what they read and write in memory.
 
 Steps are ordered by ranges of bytes, not by storages: activations share the arena, so a step may
-overwrite what an earlier one read under another name. One global barrier settles everything before
+overwrite what an earlier one read under another name. One global barrier orders everything before
 it, so a step needs one only for a hazard with the steps since the last.
 """
 
@@ -75,7 +75,7 @@ def barriers(work: WorkList, plan: MemoryPlan) -> tuple[bool, ...]:
     """For each step whether a global memory barrier (all writes to all reads and writes) has to
     come before it.
 
-    A host call ends the submission. Waiting for that settles the order, and every submission begins
+    A host call ends the submission. Waiting for that orders them, and every submission begins
     with a barrier of its own, behind all that the host and the device did before. So neither the
     call nor the step behind it needs one here.
     """
@@ -119,18 +119,18 @@ def transitions(work: WorkList, plan: MemoryPlan,
     Args:
         needed: what `barriers` says of the same work list and plan.
     """
-    settled = 0
+    place = 0
     first_uses = _first_uses(work)
     result: dict[int, tuple[int, ...]] = {}
     for index, step in enumerate(work.steps):
         if isinstance(step, HostCall):
-            settled = index + 1
+            place = index + 1
         elif needed[index]:
-            settled = index
+            place = index
         ids = tuple(operand.storage.id for operand in first_uses.get(index, ())
                     if operand.storage.id in plan.places)
         if ids:
-            result[settled] = result.get(settled, ()) + ids
+            result[place] = result.get(place, ()) + ids
     return result
 
 

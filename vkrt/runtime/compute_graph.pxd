@@ -32,7 +32,7 @@ cdef class ComputeGraph:
     # The recording of a profile whose run was interrupted (`timed_runs`)
     cdef object recording
     # Held by the thread that waits: the graph's owner, or one that loads another program
-    cdef object settling
+    cdef object waiting
     cdef readonly bint unfinished
     cdef readonly bint bound
 

@@ -5,7 +5,7 @@
     bind                     activations in the arena, descriptor sets, command buffers, one for
                              each submission
     run                      submit, wait; the only part that repeats
-    settle                   waits for a run that a signal has interrupted
+    wait                     waits for a run that a signal has interrupted
     unbind                   gives up what `bind` made, so that the arena can be another
 
 The core does it (`vkrt.core.execution`). A method with dynamic shapes has several: one for each of
@@ -25,7 +25,7 @@ from libc.string cimport memset
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import VulkanError
-from vkrt.runtime.unfinished import keep, release, sweep
+from vkrt.runtime.unfinished import finish_done, hold, let_go
 
 from vkrt.core cimport execution as core
 from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
@@ -56,12 +56,12 @@ cdef class ComputeGraph:
         self.pipelines = pipelines
         self.plan = plan
         # A handler of signals may close what its own thread waits for.
-        self.settling = threading.RLock()
+        self.waiting = threading.RLock()
 
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
         cdef Error error
-        sweep()
+        finish_done()
         self.kernels = self.pipelines.get_all(self.plan.kernels)
         self.rows = Rows(execution=self.plan)
         check_status(core.open_execution(&self.device.core, &self.rows.records, self.rows.execution,
@@ -124,7 +124,7 @@ cdef class ComputeGraph:
             free(memory)
         return 0
 
-    def settle(self):
+    def wait(self):
         """Waits for a run that was interrupted; nothing where there was none.
 
         Raises:
@@ -134,10 +134,10 @@ cdef class ComputeGraph:
         cdef int status
         if not self.unfinished:
             return
-        with self.settling:
+        with self.waiting:
             try:
                 with nogil:
-                    status = core.settle_execution(&self.core, poll_interruption, NULL, &error)
+                    status = core.wait_for_execution(&self.core, poll_interruption, NULL, &error)
                 self._note_states(status, &error)
                 check_status(status, &error)
             finally:
@@ -147,31 +147,31 @@ cdef class ComputeGraph:
     def _finished(self):
         """The device is done with the run that was interrupted."""
         self.unfinished = False
-        release(self)
+        let_go(self)
         recording, self.recording = self.recording, None
         if recording is not None:
             recording.close()
 
     def is_done(self):
-        """Whether `settle` would not have to wait, as far as that can be told."""
+        """Whether `wait` would not have to wait, as far as that can be told."""
         cdef Error error
-        cdef bint settled = False
-        check_status(core.is_settled(&self.core, &settled, &error), &error)
-        return settled
+        cdef bint done = False
+        check_status(core.is_execution_done(&self.core, &done, &error), &error)
+        return done
 
-    def settle_if_done(self):
-        """`settle`, where that need not wait, neither for the device nor for another thread."""
-        if self.settling.acquire(blocking=False):
+    def finish_if_done(self):
+        """`wait`, where that need not wait, neither for the device nor for another thread."""
+        if self.waiting.acquire(blocking=False):
             try:
                 if self.is_done():
-                    self.settle()
+                    self.wait()
             finally:
-                self.settling.release()
+                self.waiting.release()
 
     def unbind(self):
         """Releases what `bind` made; idempotent. Waits for a run that was interrupted."""
         try:
-            self.settle()
+            self.wait()
         except VulkanError:
             # Whoever runs on the device next will hear of it; it is not at work any more.
             self._finished()
@@ -244,7 +244,7 @@ cdef class ComputeGraph:
         """Runs every submission once; `run_kernel(name, args, outs)` runs the host kernels.
 
         A signal's handler that raises (Ctrl-C) ends it at once. The device goes on with the
-        submission it is at: `settle` comes before inputs are written again.
+        submission it is at: `wait` comes before inputs are written again.
 
         Args:
             waits, signals: `vkrt.executable.external_buffers.Semaphore`s. The latter are signaled
@@ -262,7 +262,7 @@ cdef class ComputeGraph:
         self.check_run(status, &error)
 
     def start(self, waits, signals):
-        """Submits a run of which everything is on the device, and returns: `settle` waits for it.
+        """Submits a run of which everything is on the device, and returns: `wait` waits for it.
 
         Args: as for `run`.
         """
@@ -303,7 +303,8 @@ cdef class ComputeGraph:
         cdef int number = errno
         if core.is_at_work(&self.core):
             self.unfinished = True
-            keep(self)
+            # By a name: looking up an attribute may clear the exception of a poll, which is set.
+            hold(self)
         self._note_states(status, error)
         if status != VKRT_OK and self.streamer is not None:
             self.streamer.check(status, error)

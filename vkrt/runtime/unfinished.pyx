@@ -13,42 +13,42 @@ from cpython.ref cimport Py_INCREF
 
 from vkrt.errors import VulkanError
 
-# What `keep` holds: things with `settle` and `settle_if_done`
+# What `hold` holds: things with `wait` and `finish_if_done`
 UNFINISHED = set()
-SWEEPING = threading.Lock()
+FINISHING = threading.Lock()
 
 
-def keep(graph):
+def hold(graph):
     """Holds a graph of which the device is at work on a run."""
     UNFINISHED.add(graph)
 
 
-def release(graph):
+def let_go(graph):
     """Lets go of it: the device is done."""
     UNFINISHED.discard(graph)
 
 
-def sweep():
+def finish_done():
     """Lets go of what the device is done with: its owner may have dropped it without closing it.
     One thread at a time; whoever comes meanwhile leaves it to that one."""
-    if not SWEEPING.acquire(blocking=False):
+    if not FINISHING.acquire(blocking=False):
         return
     try:
         for graph in tuple(UNFINISHED):
             with suppress(VulkanError):  # which is its owner's to hear
-                graph.settle_if_done()
+                graph.finish_if_done()
     finally:
-        SWEEPING.release()
+        FINISHING.release()
 
 
-def settle_all():
+def wait_for_all():
     """Waits for everything that the device is still at work on."""
     with suppress(BaseException):  # interrupted again, the process ends without waiting
         for graph in tuple(UNFINISHED):
-            graph.settle()
+            graph.wait()
     # What the device is not done with may not be released.
     for graph in UNFINISHED:
         Py_INCREF(graph)
 
 
-atexit.register(settle_all)
+atexit.register(wait_for_all)

@@ -108,7 +108,7 @@ class Target:
 
     @property
     def refuses_teams(self) -> bool:
-        """Whether the driver does not compile a kernel of a team (NAME_team.comp)."""
+        """Whether the driver refuses kernels of cooperative workgroups (NAME_team.comp)."""
         return any(name.partition(".")[0].endswith("_team") for name in self.refused)
 
     @property

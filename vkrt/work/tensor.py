@@ -268,10 +268,10 @@ class Operand:
             wanted = [d for d in order if self.sizes[d] != 1]
             last = self.sizes[order[-1]] if order else 1
             return contiguous == wanted and (last % 4 == 0 or self.numel_is(last))
-        mine = [d for d in self.order if self.sizes[d] != 1]
+        own = [d for d in self.order if self.sizes[d] != 1]
         wanted = [d for d in order if self.sizes[d] != 1]
         packed = self.sizes[order[-1]] if order else 1
-        return mine == wanted and self.physical[-1] == packed
+        return own == wanted and self.physical[-1] == packed
 
     def numel_is(self, count: int) -> bool:
         """Whether the tensor has exactly `count` elements."""

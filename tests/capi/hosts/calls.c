@@ -249,10 +249,10 @@ static void test_options(const char *path) {
 static vkrt_program shared;
 
 static void *run_until_closed(void *data) {
-    call *mine = data;
+    call *own = data;
     int code;
     do
-        code = run(shared, NULL, mine);
+        code = run(shared, NULL, own);
     while (code == VKRT_OK);
     EXPECT(code == VKRT_ERROR_CLOSED && vkrt_last_error() == code);
     return NULL;

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import accumulate
@@ -60,6 +62,22 @@ def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[
             [c for c in candidates if c.weight in kept])
 
 
+# The sets of families by (candidates, look-ahead), while `sets_once`
+_sets: ContextVar[dict[tuple[tuple[Candidate, ...], int], list[Choice]] | None] = ContextVar(
+    "sets", default=None)
+
+
+@contextmanager
+def sets_once() -> Iterator[None]:
+    """Within, sets of the same candidates are made once: plans that are compared differ in their
+    budgets, without regard to which a family is made."""
+    token = _sets.set({})
+    try:
+        yield
+    finally:
+        _sets.reset(token)
+
+
 class Family:
     """Sets of weights to stream.
 
@@ -84,6 +102,20 @@ class Family:
 
     def choices(self) -> list[Choice]:
         """The sets, by the bytes they read."""
+        sets = _sets.get()
+        if sets is None:
+            self._make()
+        else:
+            key = tuple(self.candidates), self.lookahead
+            if key not in sets:
+                made = Family(*key)
+                made._make()
+                sets[key] = list(made._found.values())
+            self._found.update({choice.streamed: choice for choice in sets[key]})
+        return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
+
+    def _make(self) -> None:
+        """Finds the sets of the family."""
         count = -(-len(self.everything().streamed) ** 2 // CHAIN_VISITS)
         bases = [self.everything(), *self._chain(self._largest, count)]
         if count == 1:
@@ -95,7 +127,6 @@ class Family:
             if self._visits > limit:
                 break
             self.choice_of(streamed)
-        return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
 
     def _parts_of(self, bases: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
         """Sets of which weights become resident, one after the other in some order."""

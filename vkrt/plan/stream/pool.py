@@ -1,4 +1,4 @@
-"""The pool: where the streamed weights lie, and from when to when each place is theirs.
+"""The pool: where the streamed weights lie, and when each place belongs to which of them.
 
 Times are submissions, see `vkrt.plan.stream.records`. For placing, the circle of time is cut at the
 start of a run: what is reloaded first may not start before it. Lifetimes are intervals then, and
