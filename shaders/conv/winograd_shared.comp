@@ -40,15 +40,13 @@ CASE(11, side)
 #define ENDS 12
 #include "epilogue.glsl"
 
-// A column of a row as the way from its first one; the address so far on, and that `columns` further on in a matrix.
+// A column of a row as the way from its first one, and the address so far on; also in a matrix of weights.
 #if defined(STORAGE_TEXTURE3D)
 #define COLUMN(x) (x)
 #define FURTHER(at, column) ((at) + ivec3(column, 0, 0))
-#define WEIGHT_FURTHER(at, columns) ((at) + ivec3(columns, 0, 0))
 #else
 #define COLUMN(x) ((x) * Z)
 #define FURTHER(at, column) ((at) + (column))
-#define WEIGHT_FURTHER(at, columns) ((at) + (columns))
 #endif
 #define TILE 2
 #define POINTS 4
@@ -138,13 +136,13 @@ void main() {
       [[unroll]] for (int k = 0; k < 3; k++) {
         g[k] = vec4(0);
         [[unroll]] for (int m = 0; m < 3; m++)
-          g[k] += factors[m] * LOAD_WEIGHT(weight, WEIGHT_FURTHER(first, (3 * m + k) * Z));
+          g[k] += factors[m] * LOAD_WEIGHT(weight, FURTHER(first, (3 * m + k) * Z));
       }
       vec4 even = 0.5 * (g[0] + g[2]);
       v = vec4[](g[0], even + 0.5 * g[1], even - 0.5 * g[1], g[2]);
     }
     // The next texel: none is beyond the last, as the number of slices divides Z.
-    first = brings_pixels ? NEXT(first, SLICES) : WEIGHT_FURTHER(first, SLICES);
+    first = brings_pixels ? NEXT(first, SLICES) : FURTHER(first, SLICES);
     other = NEXT(other, SLICES);
     // Nobody multiplies what was there any more.
     barrier();
