@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 
 import footprint
 import numpy as np
@@ -72,9 +73,11 @@ def test_the_footprint_sees_growth(monkeypatch, capsys):
     # In a process of its own, as the tool does it: what other tests left moves in this one.
     each = float(run_python("""
         import sys
-        import footprint
         import numpy as np
         import vkrt
+
+        sys.path.insert(0, sys.argv[2])
+        import footprint
 
         kept = []
         run = vkrt.Program.run
@@ -85,7 +88,7 @@ def test_the_footprint_sees_growth(monkeypatch, capsys):
 
         vkrt.Program.run = leaking
         print(footprint.growth(sys.argv[1], "map"))
-        """, str(MODELS / "toy.pte")))
+        """, MODELS / "toy.pte", Path(footprint.__file__).parent))
     assert 3000 < each < 6000
     monkeypatch.setattr(footprint.fresh, "measure", lambda function, *arguments: each)
     assert footprint._check_growth(["toy.pte"], ["map"]) == 1

@@ -37,7 +37,6 @@ RUN = {
 }
 # tool -> why it is not run here
 NOT_RUN = {
-    "check/divisions.py": ["--count", "2"],
     "check/without_python.c": "a part of without_python.py",
     "check/expectations.py": "needs PyTorch",
     "check/faults.py": "builds vkrt anew with each of many faults",

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from harness import Variant, check, check_each, make_case, merged, normal, variants
 from samples import matmul
 from support import STORAGES, execute, open_method
-from test_sharing import DEFAULT, offered, run, sharing
+from test_sharing import DEFAULT, graphs_of, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
@@ -146,11 +145,11 @@ def test_large_tiles(half, storage, device):
     members = with_large_tiles(half)
     assert {variant.sample.op for variant in members} >= {
         "aten.linear.default", "aten.addmm.default", "aten.convolution.default"}
-    ran: set[Any] = set()
+    graphs, ran = graphs_of(members), set()
     for features in [f for f in offered(device) if f in own]:
         policy = replace(sharing(policy_of(device.info), features), tuning=FEW_LANES)
         with overridden(policy):
-            run(members, half, storage, device, features, ran)
+            run(members, graphs, half, storage, device, features, ran)
 
 
 @pytest.mark.driver

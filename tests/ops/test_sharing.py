@@ -68,17 +68,22 @@ def test_samples(storage, device):
         if DEPTH == "full":
             ran = set()
         members = groups()[op, half]
-        graphs = {id(variant): variant.case().graph for variant in members}
+        graphs = graphs_of(members)
         for features in offered(device):
             with overridden(sharing(policy_of(device.info), features)):
                 run(members, graphs, half, storage, device, features, ran)
+
+
+def graphs_of(members) -> dict[int, Any]:
+    """The graphs of samples, by their identity: they are made once for all sets of features."""
+    return {id(variant): variant.case().graph for variant in members}
 
 
 def run(members, graphs, half, storage, device, features, ran) -> None:
     """Runs samples of one operator, unless their kernels are those of a set of features before.
 
     Args:
-        graphs: of the samples, by their identity.
+        graphs: of `graphs_of`.
         ran: what ran before: the kernels of samples and, where not everything runs, each kernel.
     """
     target = target_of(device.info, storage, enabled=device.features)

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 from serving import Gate, serving_text, wait_for
@@ -173,10 +174,12 @@ def test_prompts_that_are_none(server):
 def test_bytes_that_are_no_request(server):
     for text in (b"\x16\x03\x01" + bytes(200), b"GET / HTTP/1.1\r\n\r\n", b"\0" * 1000,
                  b"POST " + b"/" * 200_000, sent(TURN, **{"Transfer-Encoding": "chunked"})):
-        with server.connect(text) as connection:
+        answer = b""
+        # What comes behind an answer that closes the connection resets it.
+        with suppress(OSError), server.connect(text) as connection:
             connection.shutdown(socket.SHUT_WR)
             answer = connection.recv(1000)
-            assert not answer or answer.startswith(b"HTTP/1.1 4"), answer
+        assert not answer or answer.startswith(b"HTTP/1.1 4"), answer
     for path, method, status in (("/nothing", "GET", 404), (CHAT, "GET", 405),
                                  ("/v1/models", "POST", 405), ("/../etc/passwd", "GET", 404)):
         found, _, answer = server.ask(path, method=method)
