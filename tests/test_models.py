@@ -80,7 +80,9 @@ def test_means_in_parts(storage, device):
     whole, parts = (check(find_model("excite.pte"), device, storage=storage, prefer=prefer)
                     for prefer in ("speed", "memory"))
     hidden = 32 * 32 * 32 * 4
-    assert whole.activations > 2 * hidden and parts.activations < 1.2 * hidden
+    # Some devices give each image whole pages of 64 KiB: too many for strips of so small a one.
+    if storage != "texture3d":
+        assert whole.activations > 2 * hidden and parts.activations < 1.2 * hidden
 
 
 # Quantized networks: the results are those of the file's whole numbers, bit by bit.
