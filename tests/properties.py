@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-# How many more examples there are under a fresh seed: they take about a minute on 2 cores.
+# How many more examples there are under a fresh seed: they take one to two minutes on 2 cores.
 TIMES = 8
 
 

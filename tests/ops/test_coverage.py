@@ -104,7 +104,8 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
     for storage in STORAGES:
         target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
                         scratch="any")
-        result.append((f"{sample}-{storage}", lower(graph, target)))
+        plain = lower(graph, target)
+        result.append((f"{sample}-{storage}", plain))
         if not everywhere:
             continue
         # The same in a GPU's shape, with every feature and with none
@@ -134,7 +135,7 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
                                lower(graph, replace(target, tuning=fewer))))
         # With weights that lanes hand round, wherever a kernel does it
         families = {getattr(step, "shader", "").split(".")[0].split("_")[0]
-                    for step in result[-1][1].steps}
+                    for step in plain.steps}
         if families.isdisjoint(families_of_lanes()):
             continue
         work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))

@@ -88,16 +88,8 @@ class Layer:
 
     def strip(self, budget: int, target: Target) -> int:
         """The most rows of tiles whose scratch memory has at most `budget` bytes; or 0."""
-        weights = self.channels * self.input_texels
-        inputs, outputs = self.tiles_x * self.input_texels, self.tiles_x * self.texels
-        left = budget - _bytes(weights, target)
-        most = target.max_buffer_range
-        if left < 0 or _bytes(max(weights, inputs, outputs), target) > most:
-            return 0
-        strip = min(left // _bytes(inputs + outputs), most // _bytes(max(inputs, outputs)),
-                    self.rows)
-        while strip and _bytes(strip * inputs, target) + _bytes(strip * outputs, target) > left:
-            strip -= 1
+        of_row = self.tiles_x * self.input_texels, self.tiles_x * self.texels
+        strip = _fitting(self.rows, of_row, self.channels * self.input_texels, budget, target)
         if target.storage == "texture3d":
             extents = self.channels, POINTS, self.input_texels, self.texels
             if max(extents) > target.max_image_extent:
@@ -108,18 +100,10 @@ class Layer:
     def part(self, budget: int, target: Target) -> int:
         """The most channels of the result, whole texels of them or all, whose scratch memory has at
         most `budget` bytes beside that of all pixels; or 0."""
-        count, most = self.rows * self.tiles_x, target.max_buffer_range
-        pixels = _bytes(count * self.input_texels, target)
-        left = budget - pixels
-        if left < 0 or pixels > most:
-            return 0
-        # Of a texel of the result
-        weights = 4 * self.input_texels
-        texels = min(left // _bytes(weights + count), most // _bytes(max(weights, count)),
-                     self.texels)
-        while texels and _bytes(texels * weights, target) + _bytes(texels * count, target) > left:
-            texels -= 1
-        part = min(4 * texels, self.channels)
+        count = self.rows * self.tiles_x
+        of_texel = 4 * self.input_texels, count
+        part = min(4 * _fitting(self.texels, of_texel, count * self.input_texels, budget, target),
+                   self.channels)
         if (target.storage == "texture3d"
                 and max(count, part, POINTS, self.input_texels) > target.max_image_extent):
             return 0
@@ -150,6 +134,22 @@ def _bytes(texels: int, target: Target | None = None) -> int:
     """Bytes of so many texels at every pair of points, for a target as far as they take memory."""
     nbytes = POINTS * texels * TEXEL_BYTES
     return round_up(nbytes, target.offset_alignment) if target else nbytes
+
+
+def _fitting(count: int, each: tuple[int, int], beside: int, budget: int, target: Target) -> int:
+    """The most of so many, of which each has some texels in two storages, whose scratch memory has
+    at most `budget` bytes; or 0.
+
+    Args:
+        beside: texels of a third storage.
+    """
+    left, most = budget - _bytes(beside, target), target.max_buffer_range
+    if left < 0 or _bytes(max(beside, *each), target) > most:
+        return 0
+    found = min(left // _bytes(sum(each)), most // _bytes(max(each)), count)
+    while found and sum(_bytes(found * texels, target) for texels in each) > left:
+        found -= 1
+    return found
 
 
 def _time(tuning: Tuning, family: tuple[Tile, ...], width: int, channels: int, rows: int = 1,

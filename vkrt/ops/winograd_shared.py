@@ -111,10 +111,10 @@ def _time(layer: Layer, target: Target, group: Group) -> float:
     """What a layer takes with such workgroups, as `winograd.Layer.time`."""
     tuning, times, side = target.tuning, target.tuning.winograd_times, group.side
     # Lanes are busy or idle as often as any of them is busy.
-    turns = max(math.ceil(group.number(layer) * group.size / tuning.lanes), 1)
+    rounds = max(math.ceil(group.number(layer) * group.size / tuning.lanes), 1)
     each = (POINTS * side ** 2 / dict(tuning.tiles)[SUMS[side]]
             + SHARE * side * (times.points + times.weight))
-    return (turns * tuning.lanes / group.size
+    return (rounds * tuning.lanes / group.size
             * (layer.input_texels * each + SHARE * times.points * side ** 2 / 4) + times.dispatch)
 
 

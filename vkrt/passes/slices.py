@@ -123,7 +123,7 @@ def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
 def chains_at(graph: Graph, parts: Iterable[Slices | Strips]) -> list[Chain]:
     """The chains of a graph that are in so many slices at other sizes, as many as there are at
     these."""
-    counts = {each.last: each.count for each in parts if isinstance(each, Slices)}
+    counts = {each.last: each.slices for each in parts if isinstance(each, Slices)}
     return [replace(chain, count=counts[number]) for chain in chains(graph, keeps_weights=True)
             if (number := graph.number_of(chain.end - 1)) in counts] if counts else []
 

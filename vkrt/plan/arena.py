@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from vkrt.plan.once import Once
 from vkrt.work.tensor import round_up
 
 # Bounds of the work, in visits of a neighbour (about 0.2 us each).
@@ -88,20 +87,9 @@ def lower_bound(requests: Sequence[Request]) -> int:
     return most
 
 
-# Layouts by (requests, granularity), while `packing_once`
-_packed: ContextVar[dict[tuple[tuple[Request, ...], int], ArenaLayout] | None] = ContextVar(
-    "packed", default=None)
-
-
-@contextmanager
-def packing_once() -> Iterator[None]:
-    """Within, the same requests are packed once: plans that are compared differ in their weights,
-    and most of them have the same activations."""
-    token = _packed.set({})
-    try:
-        yield
-    finally:
-        _packed.reset(token)
+# Within, the same requests are packed once: plans that are compared differ in their weights, and
+# most of them have the same activations.
+packing_once: Once[ArenaLayout] = Once("layouts")
 
 
 def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
@@ -115,13 +103,8 @@ def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
     Returns:
         The best packing found; the same one for the same requests.
     """
-    packed = _packed.get()
-    if packed is None:
-        return _pack(requests, granularity)
-    key = tuple(requests), granularity
-    if key not in packed:
-        packed[key] = _pack(requests, granularity)
-    return packed[key]
+    return packing_once.answer((tuple(requests), granularity),
+                               lambda: _pack(requests, granularity))
 
 
 def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:

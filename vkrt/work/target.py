@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkrt.work.speed import Speed
 from vkrt.work.tuning import Tuning
@@ -16,22 +17,19 @@ GROUP, SMALL_GROUP = 64, 8
 LONG = 16384
 
 
-
-@dataclass(frozen=True)
-class Slices:
+class Slices(NamedTuple):
     """How many slices of hidden channels a run of nodes is done in.
 
     Attributes:
         last: the number of its last node (`vkrt.graph.graph.Graph.number_of`).
-        count: of slices.
+        slices: how many.
     """
 
     last: int
-    count: int
+    slices: int
 
 
-@dataclass(frozen=True)
-class Strips:
+class Strips(NamedTuple):
     """How many rows a run of nodes is done in at once.
 
     Attributes:

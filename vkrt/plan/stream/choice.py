@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import accumulate
 
+from vkrt.plan.once import Once
 from vkrt.plan.stream.pool import Candidate
 from vkrt.work.tensor import round_up
 
@@ -62,20 +61,9 @@ def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[
             [c for c in candidates if c.weight in kept])
 
 
-# The sets of families by (candidates, look-ahead), while `sets_once`
-_sets: ContextVar[dict[tuple[tuple[Candidate, ...], int], list[Choice]] | None] = ContextVar(
-    "sets", default=None)
-
-
-@contextmanager
-def sets_once() -> Iterator[None]:
-    """Within, sets of the same candidates are made once: plans that are compared differ in their
-    budgets, without regard to which a family is made."""
-    token = _sets.set({})
-    try:
-        yield
-    finally:
-        _sets.reset(token)
+# Within, sets of the same candidates are made once: plans that are compared differ in their
+# budgets, without regard to which a family is made.
+sets_once: Once[list[Choice]] = Once("sets")
 
 
 class Family:
@@ -102,20 +90,13 @@ class Family:
 
     def choices(self) -> list[Choice]:
         """The sets, by the bytes they read."""
-        sets = _sets.get()
-        if sets is None:
-            self._make()
-        else:
-            key = tuple(self.candidates), self.lookahead
-            if key not in sets:
-                made = Family(*key)
-                made._make()
-                sets[key] = list(made._found.values())
-            self._found.update({choice.streamed: choice for choice in sets[key]})
+        key = tuple(self.candidates), self.lookahead
+        made = sets_once.answer(key, lambda: Family(*key)._make())
+        self._found.update({choice.streamed: choice for choice in made})
         return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
 
-    def _make(self) -> None:
-        """Finds the sets of the family."""
+    def _make(self) -> list[Choice]:
+        """Finds the sets of a family that nobody has asked for others."""
         count = -(-len(self.everything().streamed) ** 2 // CHAIN_VISITS)
         bases = [self.everything(), *self._chain(self._largest, count)]
         if count == 1:
@@ -127,6 +108,7 @@ class Family:
             if self._visits > limit:
                 break
             self.choice_of(streamed)
+        return list(self._found.values())
 
     def _parts_of(self, bases: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
         """Sets of which weights become resident, one after the other in some order."""
