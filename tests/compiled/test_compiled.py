@@ -123,6 +123,27 @@ def test_a_state_goes_from_one_to_the_other(load, compiled_of):
     compiled.load_method("forward").state.reset()
 
 
+@pytest.mark.parametrize("smallest_first", [False, True])
+def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, tmp_path):
+    """Nodes are in parts where the largest shape needs that, whichever comes first."""
+    path, out = MODELS / "attention-dyn.pte", tmp_path / "net.vkx"
+    with vkrt.load(path, memory_budget="smallest") as program:
+        largest = [info.sizes for info in program.metadata().inputs]
+        shapes = [largest, [smaller(info) for info in program.metadata().inputs]]
+        chance = np.random.default_rng(2)
+        inputs = [[chance.standard_normal(sizes).astype("f4") for sizes in shape]
+                  for shape in shapes]
+        expected = [program.run(*values) for values in inputs]
+        most = program.memory.planned_peak
+    assert most < vkrt.load(path).memory.planned_peak
+    vkrt.compile(path, out, memory_budget="smallest",
+                 shapes=shapes[::-1] if smallest_first else shapes)
+    with vkrt.load(out) as compiled:
+        for values, results in zip(inputs, expected):
+            same_bits(compiled.run(*values), results)
+        assert compiled.memory.planned_peak == compiled.memory.measured_peak == most
+
+
 def test_dynamic_shapes_are_compiled_at_some(tmp_path):
     """The first two shapes over one set of weights, in any order; no other runs."""
     path, out = MODELS / "conv-dyn.pte", tmp_path / "net.vkx"

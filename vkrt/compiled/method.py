@@ -80,15 +80,16 @@ class LoweredMethod:
         """
         target = first_target(target_on(device, options), options)
         base = lower(graphs[0], target)
-        if options.memory_budget is not None and len(graphs) == 1:
-            base = work_in_budget(graphs[0], base, device, sources, options)
-            return cls(tuple(graphs), (base,))
+        if len(graphs) == 1:
+            base = replace(base, memo=None)
         works = [base, *(lower(graph, target, base) for graph in graphs[1:])]
         order = sorted(range(len(graphs)), reverse=True,
                        key=lambda number: activation_bytes(works[number], device, options))
         ordered = tuple(graphs[number] for number in order)
+        base = lower(ordered[0], target) if len(graphs) > 1 else base
+        if options.memory_budget is not None:
+            base = work_in_budget(ordered[0], base, device, sources, options)
         # Each of them may read weights in a layout that none before it does.
-        base = lower(ordered[0], target)
         for graph in ordered[1:]:
             work = lower(graph, target, base)
             if len(work.prepacks) > len(base.prepacks):

@@ -44,12 +44,14 @@ def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkLi
     if (options.memory_budget is None or work.target.reads_rows
             or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
         return None
-    made = _lowered(graph, replace(work.target, reads_rows=True))
+    made = _lowered(graph, replace(work.target, reads_rows=True), work)
     return made if made.row_bytes else None
 
 
 def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterator[WorkList]:
     """Work lists of a method that may take less memory than `work` and each other, and more time.
+
+    Where other sizes will be lowered from `work`, no weights are in parts.
     """
     if options.memory_budget is None:
         return
@@ -58,24 +60,24 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     others = {"balanced": (undivided(first), target), "speed": (target,), "memory": ()}
     counts = {len(work.steps)}
     for other in others[options.prefer]:
-        made = _lowered(graph, other)
+        made = _lowered(graph, other, work)
         # As many as before where neither has nodes in parts
         if len(made.steps) not in counts:
             counts.add(len(made.steps))
             yield made
-    if graph.is_dynamic:
+    if work.memo is not None:
         return
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
-            yield _lowered(graph, replace(target, max_weight=most))
-    made = _lowered(graph, replace(target, max_weight=PARTS[-1], rereads=True))
+            yield _lowered(graph, replace(target, max_weight=most), work)
+    made = _lowered(graph, replace(target, max_weight=PARTS[-1], rereads=True), work)
     # Where strips have weights of their own
     if len({(weight.source, weight.offset) for weight in made.catalog}) < len(made.catalog):
         yield made
 
 
-def _lowered(graph: Graph, target: Target) -> WorkList:
-    """The work list of a method for a target, with what lowering remembers where other sizes will
-    be lowered from it."""
+def _lowered(graph: Graph, target: Target, first: WorkList) -> WorkList:
+    """The work list of a method for a target, with what lowering remembers for other sizes if
+    `first`, the one that it may stand for, has it."""
     made = lower(graph, target)
-    return made if graph.is_dynamic else replace(made, memo=None)
+    return made if first.memo is not None else replace(made, memo=None)
