@@ -172,10 +172,12 @@ def test_a_weight_in_another_layout(options, device):
     graph, data, run = layout_program()
     random, held = np.random.default_rng(1), []
     with open_method(graph, data, device, **options) as method:
+        before = method.report.planned_peak
         for count, width in ((32, 4), (7, 1), (12, 3), (1, 1), (32, 4), (7, 1)):
             x = np.abs(random.standard_normal((1, count))).astype(np.float32)
             check(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
             held.append(method.report.shapes[-1].device - method.report.shapes[-1].arena)
+        assert before < method.report.planned_peak == method.report.measured_peak
     assert held[0] < held[1] == held[-1]
 
 

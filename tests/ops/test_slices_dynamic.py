@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from any_networks import any_chain
 from harness import normal
 from networks import Network, dynamic, expanded, near, results_at
 from small_graphs import rewritten
@@ -59,6 +60,18 @@ def test_slices_are_the_same_at_other_sizes(kind):
         assert [part for part in work.memo.parts if isinstance(part, Slices)] == (
             [] if rows == 1 else slices)
         assert len(work.prepacks) == len(base.prepacks)
+
+
+def test_convolutions_of_one_pixel_are_in_slices_too():
+    """Their slices have weights of their own, and whole ones would be loaded beside them."""
+    graph = dynamic(any_chain(637), 2, 3)
+    base = lower(graph, MEMORY)
+    slices = [part for part in base.memo.parts if isinstance(part, Slices)]
+    small = resolve(graph, [(1, 3, 2, 2)])
+    assert slices and any(node.outs[0].sizes[2:] == (1, 1) for node in small.nodes)
+    work = lower(small, MEMORY, base)
+    assert [part for part in work.memo.parts if isinstance(part, Slices)] == slices
+    assert len(work.prepacks) == len(base.prepacks)
 
 
 def test_weights_stay_whole():

@@ -325,6 +325,8 @@ class Loaded:
         self._extra_bytes += nbytes
         self.instances.max_bytes -= nbytes
         self.executables.first = first
+        self.report.further_weights(nbytes, used + needed, f"sizes of method '{graph.name}' read "
+                                    f"{len(extra)} weights in another layout, {nbytes:,} bytes")
 
     # States
 

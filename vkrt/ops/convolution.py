@@ -162,7 +162,7 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
         other, first = node_residual(cx, source.order), cx.attribute(INPUTS)
         rows = source.grid[0] * source.grid[1]
         matrix, parts = ((cx.matrix(weight, source.order, 1), None) if first is None else
-                         some_channels(cx, weight, source, first, rows))
+                         some_channels(cx, weight, source, first))
         result = cx.write(out, source.order, over=over(other, source, matrix, *epilogue.vectors))
         matmul.multiply(cx, result, source, matrix, rows=rows, epilogue=epilogue, residual=other,
                         parts=parts)

@@ -70,27 +70,29 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
     epilogue = epilogue or plain(cx.vector(None, result.dtype), False)
-    params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
-              residual is not None, alpha, beta, *epilogue.params]
+    params = product_params(rows, texels, columns, source, result, epilogue, residual is not None,
+                            batches=batches, stride=stride, computed=computed, alpha=alpha,
+                            beta=beta)
     kind = "" if scales is None else "_q8"
     vectors = list(epilogue.vectors)
     if is_float(source.dtype):
         cx.check_view(vectors[0])
         vectors.append(residual or source)
-        params.append(epilogue.curve)
     if scales is not None:
         vectors.append(cx.check_view(scales))
     reads = [source, matrix, *vectors]
     dtype = strided_copy.variant(source.dtype, result.dtype)
     lines = batches * -(-columns // 4)
-    team = team_for(cx.target, lines, texels) if rows == 1 else None
+    # Those of one row find no parts of a matrix.
+    is_row = rows == 1 and parts is None
+    team = team_for(cx.target, lines, texels) if is_row else None
     if team is not None:
         # Epilogues have more parameters or fewer.
         spare = [0] * (TEAM - len(params))
         cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
                  team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
         return
-    if is_float(source.dtype) and scales is None and (rows > 1 or team is None):
+    if is_float(source.dtype) and scales is None:
         params += (0,) * PLACES if parts is None else parts.params
     if scales is None and multiply_shared(cx, "matmul", params, result, reads, dtype, rows=rows,
                                           columns=columns, count=batches, texels=texels):
@@ -100,7 +102,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if scales is not None and cx.storage != "texture3d" and not matrix.packed % 16:
         words = [source, words_of(matrix), *vectors]
     hands = is_float(source.dtype) and (scales is None or words is not None)
-    if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
+    if is_row and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
         found = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else None
         feature = "" if found is None else found[1]
@@ -124,6 +126,21 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         reads = words
     cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work, spread=spread,
                 dtype=dtype, feature=feature)
+
+
+def product_params(rows: int, texels: int, columns: int, source: Operand, result: Operand,
+                   epilogue: EpilogueArgs, adds: bool, *, batches: int = 1, stride: int = 0,
+                   computed: bool = False, alpha: float = 1.0, beta: float = 1.0) -> list:
+    """The parameters that product.glsl has for every format of the matrix; see `multiply`.
+
+    Args:
+        adds: whether there is a residual.
+        stride: lines of the matrix that each batch has to itself.
+        computed: whether another kernel has written the matrix.
+    """
+    curve = [epilogue.curve] if is_float(source.dtype) else []
+    return [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed, adds,
+            alpha, beta, *epilogue.params, *curve]
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
@@ -158,8 +175,7 @@ def linear(cx, node, x, weight, bias):
     other, first, column = node_residual(cx), cx.attribute(INPUTS), cx.attribute(OUTPUTS)
     rows = source.grid[0] * source.grid[1]
     matrix, parts = ((_matrix(cx, weight, (0, 1)), None) if first is None and column is None else
-                     some_channels(cx, weight, source, first or 0, rows, column or 0,
-                                   out.sizes[-1]))
+                     some_channels(cx, weight, source, first or 0, column or 0, out.sizes[-1]))
     if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
         # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
         other, bias = _expanded(cx, bias, out.sizes), None

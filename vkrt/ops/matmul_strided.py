@@ -100,25 +100,24 @@ def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -
     return Apart(source.source, matrix.source, -(-depth // 4), matrix.sizes[-1], params)
 
 
-def some_channels(cx, weight: Tensor, source: Operand, first: int, rows: int, column: int = 0,
+def some_channels(cx, weight: Tensor, source: Operand, first: int, column: int = 0,
                   columns: int | None = None) -> tuple[Operand, Apart | None]:
     """The matrix of a weight [columns, inputs, 1..] for a source that has some of the inputs alone
     (the attribute `INPUTS`), or a result that has some of the columns (`OUTPUTS`), and how a kernel
     finds these in the whole weight.
 
-    A kernel of one row, or of images, finds them in no weight but their own.
+    Kernels of images find them in no weight but their own.
 
     Args:
         source: packed along its inputs, which are whole texels.
         first: the first of the inputs.
-        rows: of the source.
         column: the first of the columns.
         columns: how many of them; None for all.
     """
     inputs, depth = weight.sizes[1], source.packed
     columns = weight.sizes[0] if columns is None else columns
     start = column * inputs + first
-    if rows > 1 and cx.storage != "texture3d":
+    if cx.storage != "texture3d":
         matrix = cx.matrix(weight, (0, *range(2, weight.rank), 1), 1)
         texels = -(-depth // 4)
         params = (1, 0, 0, 0, texels, start // 4, 0, 0, inputs // 4, 0, 0, 0, -(-columns // 4),

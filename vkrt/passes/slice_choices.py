@@ -9,7 +9,7 @@ from dataclasses import replace
 from vkrt.graph.graph import Graph
 from vkrt.passes.division import Choice, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
-from vkrt.passes.slices import Chain, chains
+from vkrt.passes.slices import Chain, chains, has_one_row
 from vkrt.work.speed import Speed
 from vkrt.work.target import Target
 
@@ -25,6 +25,8 @@ def slice_choices(graph: Graph, live: Liveness, target: Target, seconds: Sequenc
         seconds: that each node takes as a whole.
     """
     for chain in chains(graph, keeps_weights=graph.is_dynamic):
+        if has_one_row(chain.last):
+            continue
         if chain.has_own_weights and graph.is_dynamic and target.storage == "texture3d":
             # In images slices have weights of their own, and with one row nodes are whole.
             continue

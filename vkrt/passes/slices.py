@@ -130,17 +130,25 @@ def chains_at(graph: Graph, parts: Iterable[Slices | Strips]) -> list[Chain]:
 
 def _sums_over_channels(node: Node) -> bool:
     """Whether a node is a product with a weight over all channels of what it reads, and its kernel
-    adds another tensor. In half precision partial sums would be rounded."""
+    adds another tensor. In half precision partial sums would be rounded. Linear layers of one row
+    are whole, with the weights that slices of more rows have; of convolutions slices have weights
+    of their own, which are not loaded again for one pixel."""
     if node.is_host or node.guard or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
         return False
     rule, takes = declared(node, "channels"), declared(node, "takes_residual")
     args = None if rule is None or takes is None else arguments(node)
     if not args or not takes(*args.values()) or not rule.takes_part(node):
         return False
-    x, out = node.args[0], node.outs[0]
+    x = node.args[0]
     return (x.dtype == "float32" and x.constant is None and has_rows(node.args[WEIGHT])
             and x.sizes[rule.dim(x)] > rule.unit(node)
-            and math.prod(out.sizes) > out.sizes[rule.dim(out)])
+            and not (rule.is_linear and has_one_row(node)))
+
+
+def has_one_row(node: Node) -> bool:
+    """Whether a layer's result is one row, or one pixel."""
+    out = node.outs[0]
+    return math.prod(out.sizes) == out.sizes[_rule(node).dim(out)]
 
 
 def _chain_to(graph: Graph, uses: Uses, end: int, keeps_weights: bool) -> Chain | None:

@@ -149,16 +149,30 @@ class MemoryReport:
     def grew(self, nbytes: int, why: str) -> None:
         """Takes that activations will need more than was planned, before they are allocated."""
         self.activations += nbytes
-        self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
-                                + self.state + self.activations + self.host)
+        self._plan_again()
+        self.notes.append(why)
+
+    def further_weights(self, nbytes: int, peak: int, why: str) -> None:
+        """Takes that sizes read weights that none before them did.
+
+        Args:
+            nbytes: of these weights.
+            peak: the most that is allocated while they are brought.
+        """
+        self.weights += nbytes
+        self.planned_peak = max(self.planned_peak, peak)
+        self._plan_again()
         self.notes.append(why)
 
     def further_state(self, nbytes: int, account: Any) -> None:
         """Takes that one more state was allocated, or with a negative number that one went."""
         self.state += nbytes
+        self._plan_again()
+        self.measured_peak = max(self.measured_peak, account.statistics()["peak_block_bytes"])
+
+    def _plan_again(self) -> None:
         self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
                                 + self.state + self.activations + self.host)
-        self.measured_peak = max(self.measured_peak, account.statistics()["peak_block_bytes"])
 
     def phase(self, name: str, account: Any) -> None:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
