@@ -5,4 +5,5 @@
 // Rows times a matrix of 4-bit weights, 2 rows times 4 columns of the result an invocation.
 #define TILE_M 2
 #define TILE_N 1
-#include "q4_tile.glsl"
+#define WEIGHT_4
+#include "matmul.glsl"

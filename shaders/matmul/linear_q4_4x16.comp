@@ -6,4 +6,5 @@
 // Rows times a matrix of 4-bit weights, 4 rows times 16 columns of the result an invocation.
 #define TILE_M 4
 #define TILE_N 4
-#include "q4_tile.glsl"
+#define WEIGHT_4
+#include "matmul.glsl"

@@ -5,4 +5,5 @@
 // Rows times a matrix of 4-bit weights, 8 rows times 8 columns of the result an invocation.
 #define TILE_M 8
 #define TILE_N 2
-#include "q4_tile.glsl"
+#define WEIGHT_4
+#include "matmul.glsl"

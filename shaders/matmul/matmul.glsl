@@ -1,6 +1,7 @@
 // Rows times a matrix (product.glsl), with a register tile: one invocation computes TILE_M rows (pixels
 // of a 1x1 convolution, rows of a linear layer) times TILE_N texels of 4 columns of the result. The
-// including shader defines both, or GEMV for one row.
+// including shader defines both, or GEMV for one row. Who loads a weight unpacks it, and in variants
+// for the feature shuffle 8 lanes do that for each other.
 
 // Loops over the tile are unrolled by glslc: not every driver does.
 #extension GL_EXT_control_flow_attributes : require
@@ -8,10 +9,6 @@
 #include "places.glsl"
 #include "neighbours.glsl"
 #include "shuffle.glsl"
-#if defined(WEIGHT_8) && LANES > 1
-#include "words.glsl"
-#define HAS_WORDS
-#endif
 
 #ifdef GEMV
 #define TILE_M 1
@@ -71,6 +68,41 @@ void main() {
 
 #else
 
+// What the invocation makes: its batch, and the first row and texel of columns of its tile.
+int batch, first, z;
+ivec2 parts;
+POSITION row_begin(int m) { return source_at(batch, parts, min(first + m, rows - 1)); }
+LINE_POSITION line_begin(int j) {
+  return line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
+}
+#if AT_ONCE > 1 && TILE_N == 1
+// Both are found anew each time: kept, they are registers too many (Mali's compiler spills 2 to 5).
+#define ROW_AT(m) row_begin(m)
+#define LINE_AT(j) line_begin(j)
+#else
+#define KEEPS_PLACES
+POSITION from[TILE_M];
+LINE_POSITION line[LINES(4 * TILE_N)];
+#define ROW_AT(m) from[m]
+#define LINE_AT(j) line[j]
+#endif
+// What lines meet of the source at once, and the products of that with row m.
+#if AT_ONCE == 1
+#define LINE_TEXELS_AT_ONCE(n) T4 w = TEXEL_OF(texel, n, TEXEL_ALONG);
+#define PRODUCTS(m) product(v[m], w)
+#else
+#define LINE_TEXELS_AT_ONCE(n) \
+  T4 w = TEXEL_OF(texel, n, TEXEL_ALONG), next = TEXEL_OF(texel, 4 * TILE_N + n, TEXEL_ALONG);
+#define PRODUCTS(m) (product(v[2 * m], w) + product(v[2 * m + 1], next))
+#endif
+#if FETCHED == AT_ONCE
+#define EACH_PART const int part = 0;
+#else
+// Not unrolled here, as that would be many words. Drivers see how often it goes round and unroll it
+// (where they did not a prompt took 1.1 times as long on lavapipe).
+#define EACH_PART for (int part = 0; part < FETCHED / AT_ONCE; part++)
+#endif
+
 void main() {
   int i = numbered();
   // Of LANES invocations each.
@@ -79,16 +111,16 @@ void main() {
   if (i >= LANES * tiles * blocks * batches) return;
   bool is_constant = IS_CONSTANT(rows);
   ivec2 batch_place = divided(i / LANES, tiles * blocks, is_constant);
-  int batch = batch_place.x;
+  batch = batch_place.x;
   ivec2 place = neighbours(batch_place.y, tiles, blocks, is_constant);
-  int first = (place.x * LANES + i % LANES) * TILE_M;
-  int z = place.y * TILE_N;
+  first = (place.x * LANES + i % LANES) * TILE_M;
+  z = place.y * TILE_N;
 
-  ivec2 parts = batch_parts(batch);
+  parts = batch_parts(batch);
   int result_texels = (columns + 3) / 4;
-  POSITION from[TILE_M];
-  [[unroll]] for (int m = 0; m < TILE_M; m++)
-    from[m] = source_at(batch, parts, min(first + m, rows - 1));
+#ifdef KEEPS_PLACES
+  [[unroll]] for (int m = 0; m < TILE_M; m++) from[m] = row_begin(m);
+#endif
   T4 sum[TILE_M * TILE_N];
   [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = T4(0);
 #ifdef GEMV
@@ -96,7 +128,7 @@ void main() {
   // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower). Not
   // unrolled: 32 registers are enough then.
   for (int c = 0; c < 4; c++) {
-    POSITION line = line_at(batch, parts, min(4 * z + c, columns - 1));
+    LINE_POSITION line = line_at(batch, parts, min(4 * z + c, columns - 1));
     T4 products = T4(0);
     for (int k = 0; k < texels; k++) {
       T4 mine = LOAD(source, NEXT(from[0], k));
@@ -111,52 +143,46 @@ void main() {
     sum[0] = T4(sum[0].yzw, sum_of(products));
   }
 #else
-  POSITION line[LINES(4 * TILE_N)];
+#ifdef KEEPS_PLACES
   if (lies < ACROSS) {
-    [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
-      line[j] = line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
+    [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++) line[j] = line_begin(j);
   }
-#ifdef HAS_WORDS
-  ivec4 words[LINES(4 * TILE_N)];
-#define TEXEL_ALONG(j) vec4(NUMBERS(words[j], k & 3))
-#else
-#define TEXEL_ALONG(j) LOAD_MATRIX(MATRIX_NEXT(line[j], k))
 #endif
-  for (int k = 0; k < texels; k++) {
+  for (int t = 0; t < texels; t += FETCHED) {
 #if defined(DTYPE_i32)
     ivec4 mine[TILE_M], theirs[4 * TILE_N];
-    [[unroll]] for (int m = 0; m < TILE_M; m++) mine[m] = LOAD(source, NEXT(from[m], k));
-    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
-      theirs[n] = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[n], k));
+    [[unroll]] for (int m = 0; m < TILE_M; m++) mine[m] = LOAD(source, NEXT(from[m], t));
+    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) theirs[n] = WEIGHTS(n, t, 0, 0);
     ADD_WORDS(sum, mine, theirs, TILE_M, TILE_N, NUMBER)
 #else
-    T4 v[TILE_M];
-    [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
-    if (lies >= ACROSS) {
-      // Texels of row 4 k, of the next row and so on.
+    FETCH(t)
+    EACH_PART {
+      int k = t + AT_ONCE * part;
+      T4 v[AT_ONCE * TILE_M];
+      [[unroll]] for (int m = 0; m < AT_ONCE * TILE_M; m++)
+        v[m] = source_of(IN_ORDER(LOAD(source, NEXT(ROW_AT(m / AT_ONCE), k + m % AT_ONCE))));
+      if (lies >= ACROSS) {
+        // Texels of row 4 k, of the next row and so on.
 #define TEXEL_ACROSS(j) \
   across(parts, 4 * k + LINE(j) / TILE_N, min(z + LINE(j) % TILE_N, result_texels - 1))
-      TEXELS_OF(texel, 4 * TILE_N, TEXEL_ACROSS)
-      [[unroll]] for (int c = 0; c < 4; c++) {
-        [[unroll]] for (int n = 0; n < TILE_N; n++) {
-          T4 w = TEXEL_OF(texel, c * TILE_N + n, TEXEL_ACROSS);
-          [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n] += v[m][c] * w;
+        TEXELS_OF(texel, 4 * TILE_N, TEXEL_ACROSS)
+        [[unroll]] for (int c = 0; c < 4; c++) {
+          [[unroll]] for (int n = 0; n < TILE_N; n++) {
+            T4 w = TEXEL_OF(texel, c * TILE_N + n, TEXEL_ACROSS);
+            [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n] += v[m][c] * w;
+          }
         }
+        continue;
       }
-      continue;
-    }
-#ifdef HAS_WORDS
-    if ((k & 3) == 0) {
-      [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
-        words[j] = LOAD_MATRIX(line[j] + (k >> 2));
-    }
-#endif
-    TEXELS_OF(texel, 4 * TILE_N, TEXEL_ALONG)
-    [[unroll]] for (int n = 0; n < TILE_N; n++) {
-      [[unroll]] for (int c = 0; c < 4; c++) {
-        T4 w = TEXEL_OF(texel, 4 * n + c, TEXEL_ALONG);
-        [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += product(v[m], w);
+      // Of all lines the first of the texels at once, then of all the second.
+#define TEXEL_ALONG(j) WEIGHTS((j) % LINES(4 * TILE_N), k, part, (j) / LINES(4 * TILE_N))
+      TEXELS_OF(texel, AT_ONCE * 4 * TILE_N, TEXEL_ALONG)
+      [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) {
+        LINE_TEXELS_AT_ONCE(n)
+        [[unroll]] for (int m = 0; m < TILE_M; m++)
+          sum[m * TILE_N + n / 4][n % 4] += PRODUCTS(m);
       }
+      GO_ON
     }
 #endif
   }
@@ -168,12 +194,19 @@ void main() {
     if (z + n >= result_texels) break;
     EPILOGUE epilogue = epilogue_at(z + n);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
-      // Rows beyond the last one are the last one: written again, they need no branch. What is added
-      // may lie where the result does, and is added once.
+      // What is added may lie where the result does, and is added once. Else rows beyond the last one
+      // are the last one: written again, they need no branch.
+#ifdef ENDS_PLAINLY
+      if (first + m < rows)
+#else
+      // Such a loop is not unrolled before the driver has it, which is meant: long ends are many words.
       if (has_residual != 0 && first + m >= rows) break;
-      POSITION at = result_at(batch, parts, min(first + m, rows - 1), z + n);
-      T4 v = SCALED(sum[m * TILE_N + n], z + n);
-      STORE(result, at, mask_padding(finished(v, epilogue, at), VALID(z + n, columns)));
+#endif
+      {
+        POSITION at = result_at(batch, parts, min(first + m, rows - 1), z + n);
+        T4 v = SCALED(sum[m * TILE_N + n], z + n);
+        STORE(result, at, mask_padding(finished(v, epilogue, at), VALID(z + n, columns)));
+      }
     }
   }
 }

@@ -5,21 +5,21 @@
 
 // Where rows of the source and lines of the matrix begin.
 KEPT(POSITION, from)
-KEPT(POSITION, begin)
+KEPT(LINE_POSITION, begin)
 int at_k, first_column;
 ivec2 parts;
 
 void look_at(int k) { at_k = k; }
-T4 source_texel(int j) { return LOAD(source, NEXT(from[LINE_AT(j)], at_k)); }
+T4 source_texel(int j) { return IN_ORDER(LOAD(source, NEXT(from[LINE_AT(j)], at_k))); }
 T4 matrix_texel(int j) {
+  int column = min(first_column + LINE(j), columns - 1);
   if (lies >= ACROSS) {
-    int column = min(first_column + LINE(j), columns - 1);
     T4 v;
     [[unroll]] for (int c = 0; c < 4; c++)
       v[c] = across(parts, 4 * at_k + c, column >> 2)[column & 3];
     return v;
   }
-  return LOAD_WEIGHT(matrix, MATRIX_NEXT(begin[LINE_AT(j)], at_k));
+  return weights_at(begin[LINE_AT(j)], at_k, column);
 }
 
 void main() {
@@ -50,7 +50,8 @@ void main() {
       int row = first + ROW(m);
       // Not a break: see conv2d_shared.glsl.
       POSITION at = result_at(batch, parts, min(row, rows - 1), z);
-      OUT4 v = mask_padding(finished(total(m, n), epilogue, at), VALID(z, columns));
+      T4 sums = SCALED(total(m, n), z);
+      OUT4 v = mask_padding(finished(sums, epilogue, at), VALID(z, columns));
       if (row < rows) STORE(result, at, v);
     }
   }

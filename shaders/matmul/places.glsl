@@ -10,7 +10,7 @@
 #define ACROSS_RAGGED 3
 
 #if (defined(DTYPE_f32) || defined(DTYPE_f16)) && !defined(STORAGE_TEXTURE3D) \
-    && !defined(WEIGHT_8) && !defined(GEMV)
+    && defined(HAS_PLACES) && !defined(GEMV)
 
 // In texels: the first one, and from one to the next of the outer and the inner batches and of the
 // rows or lines.
@@ -39,6 +39,10 @@ vec4 across(ivec2 batch, int k, int z) {
 // The two numbers of a batch.
 ivec2 batch_parts(int batch) { return lies != 0 ? DIVIDED(batch, inner) : ivec2(0); }
 
+LINE_POSITION line_at(int batch, ivec2 parts, int column) {
+  return lies != 0 ? PLACE(matrix, parts, column) : MATRIX_AT(batch, column);
+}
+
 #else
 
 #define lies 0
@@ -46,14 +50,12 @@ ivec2 batch_parts(int batch) { return ivec2(0); }
 #define PLACE(name, batch, k) POSITION(0)
 #define RESULT_PLACE(batch, row, z) POSITION(0)
 T4 across(ivec2 batch, int k, int z) { return T4(0); }
+LINE_POSITION line_at(int batch, ivec2 parts, int column) { return MATRIX_AT(batch, column); }
 
 #endif
 
 POSITION source_at(int batch, ivec2 parts, int row) {
   return lies != 0 ? PLACE(source, parts, row) : AT_ROW(batch * rows + row, 0, source_X, texels);
-}
-POSITION line_at(int batch, ivec2 parts, int column) {
-  return lies != 0 ? PLACE(matrix, parts, column) : MATRIX_AT(batch, column);
 }
 POSITION result_at(int batch, ivec2 parts, int row, int z) {
   return lies != 0 ? RESULT_PLACE(parts, row, z)

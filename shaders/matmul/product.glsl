@@ -1,27 +1,42 @@
 // Operands and parameters of products of rows with a matrix.
 //
-// The matrix has one row for each column of the result and runs along the packed dimension, as
-// torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
+// The matrix has one row for each column of the result, a line, and runs along the packed dimension,
+// as torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
+//
+// How lines are kept is the matrix's format, a file: weights.glsl, for elements of the source's dtype,
+// or what the including shader asks for by WEIGHT_8, WEIGHT_4 or WEIGHT_4_ANY. It has
+//
+//   its operands              at binding 2, and at 5 what numbers of few bits are multiplied with
+//   MATRIX_AT(batch, column)  where a line begins, a LINE_POSITION
+//   SCALED(v, z)              the sums of texel z of the result, times the scales of its columns
+//   FETCHED, AT_ONCE          in register tiles (matmul.glsl): how many texels of the source meet what
+//                             is fetched of a line, and how many of them are multiplied at once
+//   FETCH(t)                  fetches what meets FETCHED texels from t on, of the lines that the
+//                             invocation loads from
+//   WEIGHTS(j, k, part, e)    of what was fetched of the j-th: what meets texel k + e of the source, the
+//                             e-th of the AT_ONCE; part counts these from 0 on
+//   GO_ON                     the next part follows
+//   weights_at(line, k, column)   where workgroups share tiles (matmul_shared.glsl): what meets texel k
+//                             of the source, of the line that begins there, of a column
+//
+// and where its lines are no texels of 4 elements, LINE_POSITION; IN_ORDER(v), a texel of the source with
+// its elements in the order of the weights; RESIDUAL_IS_TEXELS, as scales are a storage buffer; and
+// ENDS_PLAINLY, as no activation follows.
 #include "tensor.glsl"
 #include "params.glsl"
 
 ALIASED OUT(0, result)
 IN(1, source)
-#if defined(WEIGHT_8) && defined(FEATURE_SHUFFLE)
-// Words of 4 numbers: a texel of the matrix meets 4 of the source.
-IN_AS(2, matrix, i32)
-#define LOAD_MATRIX(at) LOAD_AS(matrix, at, i32)
-#define LINE_TEXELS (texels >> 2)
+#if defined(WEIGHT_4)
+#include "weights_q4.glsl"
+#elif defined(WEIGHT_4_ANY)
+#include "weights_q4_any.glsl"
 #elif defined(WEIGHT_8)
-IN_AS(2, matrix, i8)
-#define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
+#include "weights_q8.glsl"
 #else
-WEIGHT(2, matrix)
-#define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
+#include "weights.glsl"
 #endif
-#ifndef LINE_TEXELS
-#define LINE_TEXELS texels
-#endif
+
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
 PARAM(1, batches)
@@ -35,7 +50,11 @@ PARAM(6, batch_stride)
 // The matrix is a tensor that another kernel has written.
 CASE(7, is_computed)
 // Whether `residual`, a tensor of the result's size, is added too.
+#ifdef ENDS_PLAINLY
+PARAM(8, has_residual)
+#else
 CASE(8, has_residual)
+#endif
 // result = alpha * source x matrix + beta * (bias + residual); of quantized tensors the product alone.
 PARAM_FLOAT(9, alpha)
 PARAM_FLOAT(10, beta)
@@ -45,12 +64,36 @@ PARAM_FLOAT(10, beta)
 #define BIAS_IS_TEXELS
 #include "epilogue.glsl"
 
+#ifndef MATRIX_AT
+#define LINE_POSITION POSITION
+#define IN_ORDER(v) (v)
+#if defined(STORAGE_TEXTURE3D)
+#define MATRIX_AT(batch, row) \
+  (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
+                    : ivec3(0, (batch) * batch_stride + (row), 0))
+#define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
+#else
+#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * LINE_TEXELS)
+#define MATRIX_NEXT(at, k) ((at) + (k))
+#endif
+T4 weights_at(LINE_POSITION line, int k, int column) { return LOAD_MATRIX(MATRIX_NEXT(line, k)); }
+#endif
+
 #if defined(DTYPE_i8) || defined(DTYPE_i32)
 #include "words.glsl"
 #define NUMBER(m, v) source_of(v)
 OUT4 finished(ivec4 sum, EPILOGUE epilogue, POSITION at) { return ended(sum, epilogue); }
 #else
+#ifdef RESIDUAL_IS_TEXELS
+ALIASED IN_TEXELS(4, residual)
+#define LOAD_RESIDUAL(at) LOAD_TEXELS(residual, at)
+#else
 ALIASED IN(4, residual)
+#define LOAD_RESIDUAL(at) LOAD(residual, at)
+#endif
+#ifdef ENDS_PLAINLY
+#define CURVED(v) (v)
+#else
 // What ends the sum in the place of one of the activations of `activated`.
 CASE(15, curve)
 #define CURVE_GELU 1
@@ -68,28 +111,11 @@ vec4 curved(vec4 v) {
   }
   return activated(v);
 }
+#define CURVED(v) curved(v)
+#endif
 vec4 finished(vec4 sum, vec4 offset, POSITION at) {
   vec4 v = alpha * sum + (has_bias != 0 ? beta * offset : vec4(0));
-  if (has_residual != 0) v += beta * LOAD(residual, at);
-  return curved(v);
+  if (has_residual != 0) v += beta * LOAD_RESIDUAL(at);
+  return CURVED(v);
 }
-#endif
-
-#ifdef WEIGHT_8
-// What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
-// more than 4 storage buffers.
-TEXEL_IN(5, scales, DTYPE)
-#define SCALED(v, z) ((v) * texelFetch(scales, z))
-#else
-#define SCALED(v, z) (v)
-#endif
-
-#if defined(STORAGE_TEXTURE3D)
-#define MATRIX_AT(batch, row) \
-  (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
-                    : ivec3(0, (batch) * batch_stride + (row), 0))
-#define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
-#else
-#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * LINE_TEXELS)
-#define MATRIX_NEXT(at, k) ((at) + (k))
 #endif

@@ -1,4 +1,4 @@
-// One row times up to MOST weights of 4 bits (see q4.glsl) that have the same sizes. MOST is 1: a
+// One row times up to MOST weights of 4 bits (see weights_q4.glsl) that have the same sizes. MOST is 1: a
 // layer, plus a bias, plus a tensor. Or it is 3: two or three layers that read one row (keys and
 // values), a result each; or, gated, one result of two of them: silu(the first) * the second. What
 // is bound for a layer that is not there is another one's.
@@ -69,7 +69,14 @@ IN(MOST, source)
 FLAT_AS(2, first_weight, i32)
 FLAT(3, first_scales)
 TEXEL_IN(4, first_bias, DTYPE)
-#include "q4_residual.glsl"
+// Lies as the result does, and is added to it.
+ALIASED IN_TEXELS(5, residual)
+
+vec4 with_residual(vec4 v, POSITION at) {
+  // Where there is none, a texel of anything is bound.
+  vec4 other = LOAD_TEXELS(residual, has_residual != 0 ? at : POSITION(0));
+  return has_residual != 0 ? v + other : v;
+}
 TEXEL_IN(6, norm, DTYPE)
 #define LOAD_WORDS(name, i) LOAD_FLAT_AS(name, i, i32)
 #define LOAD_SCALES(name, i) LOAD_FLAT(name, i)

@@ -17,8 +17,9 @@ from vkrt.ops.attributes import GATE, HORIZONTAL, INPUTS, OUTPUTS, RESIDUAL
 from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
-from vkrt.ops.epilogue import node_residual, over
+from vkrt.ops.epilogue import node_residual, over, plain
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
+from vkrt.ops.matmul import product_params
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
@@ -101,35 +102,37 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
     result = cx.write(layer.out, over=over(other, source, packed, factors, vector))
     rows, columns = source.grid[0] * source.grid[1], layer.columns
     # Where nothing is added, something of its kind is bound.
-    further = [factors, vector, other or (source if cx.storage == "texture3d" else vector)]
-    params = [rows, columns, source.grid[2], source.grid[0], result.grid[0],
-              layer.bias is not None, layer.high_first, other is not None]
-    if not layer.is_whole:
-        depth, line = source.packed, layer.weight.sizes[1]
-        cx.dispatch("linear_q4_any", [*params, depth, line, layer.group], [result],
-                    [source, packed, *further], rows * -(-columns // 4), loops=source.grid[2])
-    elif rows == 1:
-        linear_q4_row.one(cx, source, layer, result, [words_of(packed), *further],
+    added = other or (source if cx.storage == "texture3d" else vector)
+    if rows == 1 and layer.is_whole:
+        linear_q4_row.one(cx, source, layer, result, [words_of(packed), factors, vector, added],
                           other is not None)
-    else:
-        reads = [source, words_of(packed), *further]
-        params += _part_params(layer, source.packed)
-        if multiply_shared(cx, "linear_q4", params, result, reads, short_name(result.dtype),
-                           rows=rows, columns=columns, texels=source.grid[2],
-                           sides=(SMALL,)):
-            return
-        tile = _tile_of(cx, reads, short_name(result.dtype), rows, columns)
-        if tile == SMALLEST:
-            params.append(cx.target.tuning.registers < REGISTERS[SMALLEST])
-        cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
-                    tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
-                    loops=5 * source.packed // TEXEL, work=2 * math.prod(tile))
+        return
+    params = [*product_params(rows, source.grid[2], columns, source, result,
+                              plain(vector, layer.bias is not None), other is not None),
+              layer.high_first]
+    if not layer.is_whole:
+        cx.dispatch("linear_q4_any",
+                    [*params, source.packed, layer.weight.sizes[1], layer.group], [result],
+                    [source, packed, vector, added, factors], rows * -(-columns // 4),
+                    loops=source.grid[2])
+        return
+    params += _part_params(layer)
+    reads, dtype = [source, words_of(packed), vector, added, factors], short_name(result.dtype)
+    if multiply_shared(cx, "linear_q4", params, result, reads, dtype, rows=rows, columns=columns,
+                       texels=source.grid[2], sides=(SMALL,)):
+        return
+    tile = _tile_of(cx, reads, dtype, rows, columns)
+    if tile == SMALLEST:
+        params.append(cx.target.tuning.registers < REGISTERS[SMALLEST])
+    cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
+                tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
+                loops=5 * source.packed // TEXEL, work=2 * math.prod(tile))
 
 
-def _part_params(layer: Layer, depth: int) -> list[int]:
-    """Which part of a weight meets a source of so many channels, as q4_lines.glsl has it."""
+def _part_params(layer: Layer) -> list[int]:
+    """Which part of a weight meets the source, as weights_q4.glsl has it."""
     columns = -(-layer.weight.sizes[0] // 4)
-    return [depth // TEXEL, layer.group // TEXEL,
+    return [layer.group // TEXEL,
             (layer.first_output or 0) * layer.texels + layer.first_input // TEXEL, layer.texels,
             layer.first_input // layer.group * columns + (layer.first_output or 0) // 4,
             columns]
