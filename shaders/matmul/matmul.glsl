@@ -110,7 +110,11 @@ void main() {
   int blocks = (columns + 4 * TILE_N - 1) / (4 * TILE_N);
   if (i >= LANES * tiles * blocks * batches) return;
   bool is_constant = IS_CONSTANT(rows);
+#ifdef ONE_BATCH
+  ivec2 batch_place = ivec2(0, i / LANES);
+#else
   ivec2 batch_place = divided(i / LANES, tiles * blocks, is_constant);
+#endif
   batch = batch_place.x;
   ivec2 place = neighbours(batch_place.y, tiles, blocks, is_constant);
   first = (place.x * LANES + i % LANES) * TILE_M;

@@ -20,8 +20,8 @@
 //                             of the source, of the line that begins there, of a column
 //
 // and where its lines are no texels of 4 elements, LINE_POSITION; IN_ORDER(v), a texel of the source with
-// its elements in the order of the weights; RESIDUAL_IS_TEXELS, as scales are a storage buffer; and
-// ENDS_PLAINLY, as no activation follows.
+// its elements in the order of the weights; RESIDUAL_IS_TEXELS, as scales are a storage buffer;
+// ENDS_PLAINLY, as a bias and a residual are all that follows; and ONE_BATCH, as there is no other.
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -92,7 +92,11 @@ ALIASED IN(4, residual)
 #define LOAD_RESIDUAL(at) LOAD(residual, at)
 #endif
 #ifdef ENDS_PLAINLY
-#define CURVED(v) (v)
+vec4 finished(vec4 sum, vec4 offset, POSITION at) {
+  vec4 v = sum + offset;
+  if (has_residual != 0) v += LOAD_RESIDUAL(at);
+  return v;
+}
 #else
 // What ends the sum in the place of one of the activations of `activated`.
 CASE(15, curve)
@@ -111,11 +115,10 @@ vec4 curved(vec4 v) {
   }
   return activated(v);
 }
-#define CURVED(v) curved(v)
-#endif
 vec4 finished(vec4 sum, vec4 offset, POSITION at) {
   vec4 v = alpha * sum + (has_bias != 0 ? beta * offset : vec4(0));
   if (has_residual != 0) v += beta * LOAD_RESIDUAL(at);
-  return CURVED(v);
+  return curved(v);
 }
+#endif
 #endif

@@ -7,6 +7,7 @@ FLAT_AS(2, matrix, i32)
 FLAT(5, scales)
 #define RESIDUAL_IS_TEXELS
 #define ENDS_PLAINLY
+#define ONE_BATCH
 // Whether an even element is in the high half of its byte, and not in the low one.
 CASE(16, high_first)
 // Texels of a group.
