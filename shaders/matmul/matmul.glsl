@@ -76,11 +76,11 @@ LINE_POSITION line_begin(int j) {
   return line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
 }
 #if AT_ONCE > 1 && TILE_N == 1
-// Both are found anew each time: kept, they are registers too many (Mali's compiler spills 2 to 5).
+// Both are found anew each time: held, they are registers too many (Mali's compiler spills 2 to 5).
 #define ROW_AT(m) row_begin(m)
 #define LINE_AT(j) line_begin(j)
 #else
-#define KEEPS_PLACES
+#define HOLDS_PLACES
 POSITION from[TILE_M];
 LINE_POSITION line[LINES(4 * TILE_N)];
 #define ROW_AT(m) from[m]
@@ -122,7 +122,7 @@ void main() {
 
   parts = batch_parts(batch);
   int result_texels = (columns + 3) / 4;
-#ifdef KEEPS_PLACES
+#ifdef HOLDS_PLACES
   [[unroll]] for (int m = 0; m < TILE_M; m++) from[m] = row_begin(m);
 #endif
   T4 sum[TILE_M * TILE_N];
@@ -147,7 +147,7 @@ void main() {
     sum[0] = T4(sum[0].yzw, sum_of(products));
   }
 #else
-#ifdef KEEPS_PLACES
+#ifdef HOLDS_PLACES
   if (lies < ACROSS) {
     [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++) line[j] = line_begin(j);
   }

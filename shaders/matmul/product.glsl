@@ -3,7 +3,7 @@
 // The matrix has one row for each column of the result, a line, and runs along the packed dimension,
 // as torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
 //
-// How lines are kept is the matrix's format, a file: weights.glsl, for elements of the source's dtype,
+// How lines are stored is the matrix's format, a file: weights.glsl, for elements of the source's dtype,
 // or what the including shader asks for by WEIGHT_8, WEIGHT_4 or WEIGHT_4_ANY. It has
 //
 //   its operands              at binding 2, and at 5 what numbers of few bits are multiplied with
@@ -49,7 +49,8 @@ PARAM(5, result_X)
 PARAM(6, batch_stride)
 // The matrix is a tensor that another kernel has written.
 CASE(7, is_computed)
-// Whether `residual`, a tensor of the result's size, is added too.
+// Whether `residual`, a tensor of the result's size, is added too. Where more than that may follow it
+// selects code; else layers with and without it share a pipeline.
 #ifdef ENDS_PLAINLY
 PARAM(8, has_residual)
 #else

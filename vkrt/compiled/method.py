@@ -86,7 +86,8 @@ class LoweredMethod:
         order = sorted(range(len(graphs)), reverse=True,
                        key=lambda number: activation_bytes(works[number], device, options))
         ordered = tuple(graphs[number] for number in order)
-        base = lower(ordered[0], target) if len(graphs) > 1 else base
+        if ordered[0] is not graphs[0]:
+            base = lower(ordered[0], target)
         if options.memory_budget is not None:
             base = work_in_budget(ordered[0], base, device, sources, options)
         # Each of them may read weights in a layout that none before it does.
