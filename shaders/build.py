@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compiles every variant of every shader and writes the catalog that vkrt/shader reads.
+"""Compiles every variant of every shader and writes the library that vkrt/shader reads.
 
-    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --index catalog.jsonl
+    build.py SHADERS --glslc GLSLC --cache DIR --bin library.bin --index library.jsonl
         --depfile FILE
 
 SHADERS/FAMILY/*.comp hold one kernel each; header lines say which variants there are:
@@ -22,8 +22,9 @@ compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_
 DTYPE_OUT_<b>=1; one of a feature has its name behind all that (`unary.texel.f32.subgroups`) and
 FEATURE_SUBGROUPS=1. SHADERS/common is the include folder, beside the file's own.
 
-What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, as first
-mentioned: 0 is none of them. The catalog has the numbers for the host, by file and name.
+What a file tells apart by name (`case ABS:`, `opcode == ABS`, `mask_kind == ADDED`) is numbered
+here from 1 on, as first mentioned: 0 is none of them. The library has the numbers for the host, by
+file and name.
 
 Modules are compiled with -g, their interface is read from the words with the names still in them,
 then the debug information is stripped: the code is the same as without -g, and bindings and
@@ -54,7 +55,7 @@ FEATURES = ("subgroups", "float16", "dot", "storage8", "storage16", "shuffle")
 PLAIN = "none"
 HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
-KIND = re.compile(r"(?:\bcase\s+|kind\s*==\s*)([A-Z][A-Z0-9_]*)\b")
+OPCODE = re.compile(r"(?:\bcase\s+|(?:opcode|kind)\s*==\s*)([A-Z][A-Z0-9_]*)\b")
 # Names that params.glsl gives to the constant behind a parameter.
 CONSTANT_SUFFIX = "_constant"
 
@@ -117,18 +118,18 @@ class Sources:
         return found
 
 
-    def kinds(self, path: Path) -> dict[str, int]:
-        """The numbers of the kinds that a file names."""
-        names = dict.fromkeys(KIND.findall(self.text(path)))
+    def opcodes(self, path: Path) -> dict[str, int]:
+        """The opcodes that a file names, with their numbers."""
+        names = dict.fromkeys(OPCODE.findall(self.text(path)))
         return {name: number for number, name in enumerate(names, 1)}
 
     def definitions(self, path: Path) -> list[str]:
-        """The kinds of a shader and of all it includes, as options of the compiler."""
+        """The opcodes of a shader and of all it includes, as options of the compiler."""
         numbers: dict[str, int] = {}
         for file in self.closure(path):
-            for name, number in self.kinds(file).items():
+            for name, number in self.opcodes(file).items():
                 if numbers.setdefault(name, number) != number:
-                    raise BuildError(f"{path}: {file.name} has another kind named {name}")
+                    raise BuildError(f"{path}: {file.name} has another opcode named {name}")
         return [f"-D{name}={number}" for name, number in numbers.items()]
 
 
@@ -232,14 +233,14 @@ class Compiler:
         return described
 
 
-def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, dict[str, int]],
+def write_library(results: dict[str, tuple[str, bytes, str]], opcodes: dict[str, dict[str, int]],
                   bin_file: Path, index_file: Path):
     """Modules are stored once however many variants have them, interfaces once in each file.
 
     Each module is compressed by itself, as a load reads a dozen of them. The index is lines of
-    JSON, to be read one by one: the first has the kinds and where the line of each file of shaders
-    begins behind it, and its bytes. Such a line has the file's interfaces, and of its variants the
-    offset and bytes of the compressed module and the number of the interface.
+    JSON, to be read one by one: the first has the opcodes, and where the line of each file of
+    shaders begins behind it, and its bytes. Such a line has the file's interfaces, and of its
+    variants the offset and bytes of the compressed module and the number of the interface.
     """
     blob = bytearray()
     # Offset and bytes of each module
@@ -265,7 +266,7 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, d
                           "interfaces": [json.loads(text) for text in interfaces[file]]})
         files[file] = [len(lines), len(line)]
         lines += line
-    index_file.write_bytes(json_line({"kinds": kinds, "files": files}) + lines)
+    index_file.write_bytes(json_line({"opcodes": opcodes, "files": files}) + lines)
     return len(stored), len(blob)
 
 
@@ -316,9 +317,9 @@ def main() -> int:
         return 1
 
     results = dict(zip((variant.name for variant in variants), answers, strict=True))
-    kinds = {path.stem: numbers for path in (*kernels, *included)
-             if (numbers := sources.kinds(path))}
-    modules, nbytes = write_catalog(results, kinds, options.bin, options.index)
+    opcodes = {path.stem: numbers for path in (*kernels, *included)
+             if (numbers := sources.opcodes(path))}
+    modules, nbytes = write_library(results, opcodes, options.bin, options.index)
     used = {f"{key}{suffix}" for key, _, _ in results.values() for suffix in (".spv", ".json")}
     for file in options.cache.iterdir():
         if file.name not in used:

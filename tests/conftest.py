@@ -143,7 +143,7 @@ def exact_sizes(device):
 
     from vkrt.device.policy import overridden, policy_of
 
-    with overridden(replace(policy_of(device.info), odd_sizes=False)):
+    with overridden(replace(policy_of(device.info), avoid_recompile_padding=False)):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Work lists by hand and by chance, and naive versions of what the plan computes."""
+"""Command lists by hand and by chance, and naive versions of what the plan computes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from vkrt.plan.commands import execution_plan
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.plan import plan
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall, Prepack
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
-from vkrt.work.work_list import WorkList
 
 
 class Maker:
-    """Writes a work list. Sizes are in bytes and multiples of 16."""
+    """Writes a command list. Sizes are in bytes and multiples of 16."""
 
     def __init__(self):
         self.storages = StorageList()
@@ -28,9 +28,9 @@ class Maker:
         self.file_end = 0
 
     @property
-    def work(self) -> WorkList:
-        """The work list so far."""
-        return WorkList(tuple(self.storages.items), tuple(self.prepacks), tuple(self.steps),
+    def work(self) -> CommandList:
+        """The command list so far."""
+        return CommandList(tuple(self.storages.items), tuple(self.prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs))
 
     def storage(self, role: str, nbytes: int, image: bool = False) -> Storage:
@@ -75,7 +75,7 @@ def exact_requirements(storage: Storage) -> tuple[int, int, int]:
 
 
 def random_work(seed: int, steps: int = 40, images: bool = True, host_calls: bool = True,
-                weights: int = 0) -> WorkList:
+                weights: int = 0) -> CommandList:
     """A program of random steps that read what was written, partly over offsets and in place."""
     chance = random.Random(seed)
     make = Maker()

@@ -33,9 +33,9 @@ from vkrt.lowering.lowering import lower
 from vkrt.plan.budget import Budget
 from vkrt.plan.placement import Placements, placements_of
 from vkrt.plan.plan import plan
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
-from vkrt.work.work_list import WorkList
 
 
 def target(storage: str) -> Target:
@@ -48,18 +48,18 @@ def graphs(path) -> list[Graph]:
         return [description.graph(name) for name in description.method_names]
 
 
-def planned_in(work: WorkList, weights: str = "copy", unified: bool = True,
+def planned_in(work: CommandList, weights: str = "copy", unified: bool = True,
                budget: Budget | None = None) -> Executable:
-    """The executable of a work list whose weights come to the device in some way."""
-    placed = Placements(work.catalog, placements_of(work, weights, unified=unified,
+    """The executable of a command list whose weights come to the device in some way."""
+    placed = Placements(work.weight_table, placements_of(work, weights, unified=unified,
                                                     cannot_map=lambda weight: ""))
     memory = plan(work, exact_requirements, placements=placed, unified=unified, budget=budget)
     return Planned(Graph("", [], []), work, work, memory).record
 
 
 @cache
-def works() -> dict[str, WorkList]:
-    """Work lists with states, quantized weights, kernels of the host and branches."""
+def works() -> dict[str, CommandList]:
+    """Command lists with states, quantized weights, kernels of the host and branches."""
     found = {}
     for name in ("kept_attention", "quantized_mlp", "branches", "places", "conv_mix"):
         graph, = graphs(MODELS / f"{name}.pte")
@@ -103,9 +103,9 @@ def program_of(executable: Executable, modules: Sequence[Module] | None = None,
 def sharing() -> Compiled:
     """A program with this method, of which all weights but one are shared."""
     work = works()["conv_mix"]
-    copied = [weight.storage for weight in work.catalog][1:]
+    copied = [weight.storage for weight in work.weight_table][1:]
     one, = shared_weights((work, work), (copied, copied))
-    placed = Placements(work.catalog, placements_of(
+    placed = Placements(work.weight_table, placements_of(
         work, "copy", unified=False, cannot_map=lambda weight: "", shared=copied))
     memory = plan(work, exact_requirements, placements=placed, unified=False)
     own = Planned(Graph("", [], []), work, work, memory).record

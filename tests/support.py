@@ -103,7 +103,7 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
 
 
 def outside(work: Any) -> list[str]:
-    """The operands of a work list that do not lie within their storages, in words."""
+    """The operands of a command list that do not lie within their storages, in words."""
     records = [(step, (*step.writes, *step.reads)) for step in work.steps]
     records += [(record, (record.target,)) for record in work.prepacks]
     records += [(record, (record.operand,)) for record in work.states]

@@ -18,7 +18,7 @@ from vkrt.graph.symbols import Symbol
 from vkrt.graph.views import Writes
 from vkrt.lowering.lowering import lower
 from vkrt.pte import JumpFalseCall, KernelCall
-from vkrt.work.host_arguments import CHOICE
+from vkrt.work.host_arguments import BRANCH
 from vkrt.work.limits import Read
 from vkrt.work.records import HostCall
 from vkrt.work.target import Target
@@ -57,8 +57,8 @@ def test_profile_has_every_step(load):
 def test_a_branch_has_a_guard():
     """Each node of a branch runs under its conditions, and `where` joins them."""
     graph = graph_of_file("branches")
-    guards = {tuple(wanted for _, wanted in node.guard) for node in graph.nodes}
-    assert guards == {(), (True,), (True, True), (True, False), (False,)}
+    predicates = {tuple(wanted for _, wanted in node.predicate) for node in graph.nodes}
+    assert predicates == {(), (True,), (True, True), (True, False), (False,)}
     assert sum(node.kernel == WHERE for node in graph.nodes) == 4
 
 
@@ -67,8 +67,8 @@ def test_a_branch_has_a_guard():
 CONDITION = Tensor((), "bool", name="condition")
 
 
-def node(op: str, args: Any, out: Tensor, guard=()) -> Node:
-    return Node(op, tuple(args), (out,), guard=guard)
+def node(op: str, args: Any, out: Tensor, predicate=()) -> Node:
+    return Node(op, tuple(args), (out,), predicate=predicate)
 
 
 def new(dtype: str = "float32", sizes=(3, 5)) -> Tensor:
@@ -98,16 +98,16 @@ def test_a_copy_that_a_branch_makes_is_not_read_outside_of_it():
     assert count(first, [out, before]) == count([first[0], *flat], [out, before]) + 1
 
 
-def test_choices_end_submissions():
+def test_branches_end_submissions():
     """One before each block and one behind; the host reads the condition before any of them."""
     x, a, b, out = new(), new(), new(), new()
     graph = Graph("forward", [CONDITION, x], [out], [
         node("aten.sin.default", [x], a, ((CONDITION, True),)),
         node("aten.cos.default", [x], b, ((CONDITION, False),)), select(a, b, out)]).finish()
     steps = lower(graph, Target(storage="texture3d")).steps
-    choices = [step for step in steps if isinstance(step, HostCall)]
-    assert [[wanted for _, wanted in step.args] for step in choices] == [[True], [False], []]
-    assert all(step.kernel == CHOICE for step in choices)
+    branches = [step for step in steps if isinstance(step, HostCall)]
+    assert [[wanted for _, wanted in step.args] for step in branches] == [[True], [False], []]
+    assert all(step.kernel == BRANCH for step in branches)
     assert not any(o.storage.is_image for step in steps for o in (*step.reads, *step.writes))
 
 
@@ -118,7 +118,7 @@ def test_what_is_not_taken_does_not_run(device):
     index.host_dtype = "int64"
     branches = [
         Node("aten::index_put.out", (x, [index], new(sizes=(5,)), False), (a,), is_host=True,
-             kernel="aten::index_put.out", guard=((CONDITION, True),)),
+             kernel="aten::index_put.out", predicate=((CONDITION, True),)),
         node("aten.cos.default", [x], b, ((CONDITION, False),)), select(a, b, out)]
     values = branches[0].args[2]
     graph = Graph("forward", [CONDITION, x, index, values], [out], branches).finish()
@@ -182,7 +182,7 @@ class Follower:
     """What `ControlFlow` needs of a builder."""
 
     def __init__(self, values):
-        self.values, self.made, self.guard = values, set(), ()
+        self.values, self.made, self.predicate = values, set(), ()
         self.unsupported, self.taken, self.added = Counter(), [], []
         self.plan = SimpleNamespace(name="forward", inputs=(), values=values)
         self.writes = Writes(self.plan)
@@ -191,7 +191,7 @@ class Follower:
         pass
 
     def take(self, instruction):
-        self.taken.append((instruction.args[0], self.guard))
+        self.taken.append((instruction.args[0], self.predicate))
 
     def add(self, op, args, outs, label, kernel=""):
         self.added.append(op)

@@ -65,7 +65,7 @@ def test_a_repeated_shape_costs_nothing(load, work_done):
     assert work_done == ["lower", "bind"]
     program.run(*small)
     assert work_done == ["lower", "bind"]
-    # Load has made the work list of the largest sizes. The arena is new.
+    # Load has made the command list of the largest sizes. The arena is new.
     program.run(*large)
     assert work_done == ["lower", "bind", "bind"]
     program.run(*small)

@@ -18,9 +18,9 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.vk.device import Device
 from vkrt.vk.device_override import override_device
 from vkrt.vk.memory import Allocator, MemoryKind
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
 from vkrt.work.tensor import Tensor
-from vkrt.work.work_list import WorkList
 
 pytestmark = pytest.mark.driver
 
@@ -36,8 +36,8 @@ OWN = ((0, ("device_local",)), (0, ("host_visible", "host_coherent")),
        (0, ("host_visible", "host_cached")))
 # Larger than any alignment: neighbours meet in atoms
 ATOM = 1024
-# Of floats: no whole atoms, and what lies behind them (with the margin of `Policy.odd_sizes`)
-# begins in the last of them
+# Of floats: no whole atoms, and what lies behind them (with the margin of
+# `Policy.avoid_recompile_padding`) begins in the last of them
 LENGTH = 1124
 
 
@@ -147,7 +147,7 @@ def neighbours_program() -> Graph:
         Node("aten.add.Tensor", (values, kept, 1), (total,), "2")]).finish()
 
 
-def met_by_the_host(work: WorkList, plan: MemoryPlan) -> list[int]:
+def met_by_the_host(work: CommandList, plan: MemoryPlan) -> list[int]:
     """Storages that the device writes before the host's kernel and reads behind it, and that begin
     or end in an atom of what the kernel writes."""
     host = next(i for i, step in enumerate(work.steps) if isinstance(step, HostCall))

@@ -8,7 +8,7 @@ from support import MODELS, as_input, need_one_memory
 
 import vkrt
 from vkrt.executable.formats import check_descriptors
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.device import Device
 from vkrt.vk.device_override import override_device
 
@@ -39,8 +39,8 @@ def run(name: str, device: Device, **options):
 
 
 def test_every_kernel_binds_what_every_device_allows():
-    for name in catalog():
-        check_descriptors(catalog().get(name), Smallest)
+    for name in shader_library():
+        check_descriptors(shader_library().get(name), Smallest)
 
 
 @pytest.mark.driver

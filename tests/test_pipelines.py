@@ -91,11 +91,11 @@ def test_the_row_says_what_is_compiled_in(device):
 
 
 @pytest.mark.parametrize("name", ["mlp", "conv_mix"])
-def test_odd_sizes(device, name):
+def test_avoid_recompile_padding(device, name):
     """Larger buffers and views are planned for, and no kernel sees the difference."""
     (inputs, _), planned, found = reference_of(name), [], []
     for odd in (False, True):
-        with (overridden(replace(policy_of(device.info), odd_sizes=odd)),
+        with (overridden(replace(policy_of(device.info), avoid_recompile_padding=odd)),
               vkrt.load(MODELS / f"{name}.pte", device) as program):
             found.append(program.run(*inputs))
             assert program.memory.planned_peak == program.memory.measured_peak

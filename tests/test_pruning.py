@@ -13,7 +13,7 @@ from vkrt.runtime.pruning import pruned
 
 import vkrt
 from vkrt.runtime import pipelines
-from vkrt.shader import Shader, catalog, spirv
+from vkrt.shader import Shader, shader_library, spirv
 
 PHI, SELECTION_MERGE, LABEL, BRANCH_CONDITIONAL, SWITCH, DECORATE = 245, 247, 248, 250, 251, 71
 BRANCH, RETURN, UNREACHABLE, COPY = 249, 253, 255, 83
@@ -105,8 +105,8 @@ def test_every_kernel_stays_valid(part):
     if validator is None:
         pytest.skip("no spirv-val")
     rng = random.Random(part)
-    for name in list(catalog())[part::18]:
-        shader = catalog().get(name)
+    for name in list(shader_library())[part::18]:
+        shader = shader_library().get(name)
         for everything in (False, True):
             found = pruned(shader.spirv, constants_of(shader, rng, everything))
             assert len(found) <= len(shader.spirv)
@@ -117,7 +117,7 @@ def test_every_kernel_stays_valid(part):
 
 def test_a_kernel_of_many_kinds_gets_small():
     """A copy of texels needs a tenth of what all kinds of walks need."""
-    shader = catalog().get("copy.texel.f32")
+    shader = shader_library().get("copy.texel.f32")
     specs = [(spec.id, 1) for spec in shader.specs if not spec.may_be_pushed]
     assert len(pruned(shader.spirv, specs)) < len(shader.spirv) / 5
 

@@ -10,7 +10,7 @@ from support import MODELS, need_one_memory
 import vkrt
 from vkrt.compiler import requirements
 from vkrt.compiler.description import Description
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.device import Device
 
 MLP = MODELS / "mlp.pte"
@@ -52,12 +52,12 @@ def test_weights_may_need_a_feature(weights, field):
 
 def test_a_feature_is_needed_where_a_shader_of_the_program_needs_it(monkeypatch):
     class Halved:
-        """The catalog, as if all shaders computed in fp16."""
+        """The shader library, as if all shaders computed in fp16."""
 
         def get(self, name):
-            return catalog().get(name)._replace(capabilities=("Shader", "Float16"))
+            return shader_library().get(name)._replace(capabilities=("Shader", "Float16"))
 
-    monkeypatch.setattr(requirements, "catalog", Halved)
+    monkeypatch.setattr(requirements, "shader_library", Halved)
     assert fields(vkrt.required_features(MLP).features) == ["shaderFloat16"]
     assert vkrt.required_features().features == ()
 

@@ -19,7 +19,7 @@ SPEED = Speed(multiply_adds=1e30, bytes=1e30, dispatch=1.0, reads=1e30)
 
 
 def work_of(kinds: str):
-    """A work list with a dispatch for each "d" and a call of the host for each "h"."""
+    """A command list with a dispatch for each "d" and a call of the host for each "h"."""
     make = Maker()
     value = make.input(64)
     for kind in kinds:

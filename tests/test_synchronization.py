@@ -46,7 +46,7 @@ ACCESSES = {"dispatch": 0x20 | 0x40, "copy": 0x800 | 0x1000}
 
 
 def images_beside_spills(device):
-    """A work list of images, and a buffer that waits in the host's memory over a host call.
+    """A command list of images, and a buffer that waits in the host's memory over a host call.
 
     Two of its images are first written where the step before them is a copy: one behind the copy
     away, one in the submission that begins with the copy back.

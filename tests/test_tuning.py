@@ -16,7 +16,7 @@ from vkrt.device import policy, rows
 from vkrt.errors import InputError
 from vkrt.lowering.lowering import lower
 from vkrt.ops import tiles
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import LONG, Target
 from vkrt.work.tuning import Tuning
@@ -72,8 +72,8 @@ def test_profiles_are_complete(driver, says):
     assert set(profile.fields) | {"match", "why", "ceiling"} == set(rows.FIELDS)
     for name in profile.fields["tiles"]:
         feature = ".shuffle" if name in rows.WIDE else ""
-        assert name == "2x4" or f"conv2d_{name}.texel.f32{feature}" in catalog()
-        assert name == "1x4" or f"matmul_{name}.texel.f32{feature}" in catalog()
+        assert name == "2x4" or f"conv2d_{name}.texel.f32{feature}" in shader_library()
+        assert name == "1x4" or f"matmul_{name}.texel.f32{feature}" in shader_library()
     made = policy.policy_of(info(driver, says=says))
     assert len(made.tuning.tiles) == len(profile.fields["tiles"])
     assert profile.is_measured == (driver != OTHER) == (made.ceiling is not None)
@@ -174,8 +174,8 @@ def limits_of_a_device():
 
 
 def test_work_is_spread_over_groups():
-    assert Target().spread(5) == (5, 1, 1)
-    assert Target(max_groups=4).spread(5) == (4, 2, 1)
+    assert Target().grid(5) == (5, 1, 1)
+    assert Target(max_groups=4).grid(5) == (4, 2, 1)
 
 
 def test_entries_of_the_user_s_win(own):
@@ -326,8 +326,8 @@ def test_sharing_changes_for_what_is_clearly_better(before, gain, chosen):
 
 
 def test_min_groups():
-    assert Target(tuning=Tuning(min_groups=1)).cover(64, LONG) == (64, (1, 1, 1))
-    assert Target(tuning=Tuning(min_groups=8)).cover(64, LONG) == (8, (8, 1, 1))
+    assert Target(tuning=Tuning(min_groups=1)).dispatch_size(64, LONG) == (64, (1, 1, 1))
+    assert Target(tuning=Tuning(min_groups=8)).dispatch_size(64, LONG) == (8, (8, 1, 1))
 
 
 @pytest.fixture

@@ -32,16 +32,16 @@ vec4 masked(vec4 v, int t) {
 void main() {
   int i = numbered();
   if (!is_there(i, width)) return;
-  Tile mine = tile_at(i, width, IS_CONSTANT(width));
-  int last = last_key(QUOTIENT(mine.end - 1, group));
+  Tile here = tile_at(i, width, IS_CONSTANT(width));
+  int last = last_key(QUOTIENT(here.end - 1, group));
   // For all lanes alike
-  if (4 * mine.texel > last) return;
-  int texel = mine.texel + i % LANES, heads = kv_heads * group;
-  ivec2 owner = item_head(mine.head);
+  if (4 * here.texel > last) return;
+  int texel = here.texel + i % LANES, heads = kv_heads * group;
+  ivec2 owner = item_head(here.head);
 
   POSITION from[LINES(MOST_ROWS)];
   [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
-    ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
+    ivec2 row = DIVIDED(min(here.row + LINE(j), here.end - 1), group);
     from[j] = AT(owner.y * group + row.y, owner.x * queries + first + row.x, 0, heads, Z);
   }
   int line[4];
@@ -80,5 +80,5 @@ void main() {
   int head = owner.y * group + place.y; \
   scores[((owner.x * count + place.x) * heads + head) * width + texel] = masked( \
       scale * v, owner.x * mask_item + head * mask_head + (first + place.x) * mask_query + texel);
-  PUT_ROWS(mine, sum, PUT)
+  PUT_ROWS(here, sum, PUT)
 }

@@ -13,25 +13,25 @@
 #endif
 #define EACH_ROW(m) [[unroll]] for (int m = 0; m < MOST_ROWS; m++) if (m < tile)
 
-// PUT_ROWS(mine, sum, PUT): PUT(row, v), which stores, for the rows of a tile and their sums.
+// PUT_ROWS(here, sum, PUT): PUT(row, v), which stores, for the rows of a tile and their sums.
 //
 // Drivers take long to compile a store (25 ms each on lavapipe 25.0.7), so that of 8 rows there is
 // one, in a loop. The loop of one round in it is for lavapipe 22.3.6: `sum`, whose numbers depend on
 // it, stays an array in the module, and the driver's code for that takes 0.85 of the time.
 #ifdef FEATURE_SHUFFLE
-#define PUT_ROWS(mine, sum, PUT) \
-  for (int begin = mine.row; begin < mine.end; begin++) { \
+#define PUT_ROWS(here, sum, PUT) \
+  for (int begin = here.row; begin < here.end; begin++) { \
     [[unroll]] for (int once = 0; once < 1; once++) { \
-      if (begin + once >= mine.end) break; \
+      if (begin + once >= here.end) break; \
       vec4 v = sum[once]; \
-      [[unroll]] for (int m = 1; m < MOST_ROWS; m++) v = begin == mine.row + m ? sum[m + once] : v; \
+      [[unroll]] for (int m = 1; m < MOST_ROWS; m++) v = begin == here.row + m ? sum[m + once] : v; \
       PUT(begin + once, v) \
     } \
   }
 #else
-#define PUT_ROWS(mine, sum, PUT) \
+#define PUT_ROWS(here, sum, PUT) \
   EACH_ROW(m) { \
-    if (mine.row + m < mine.end) { PUT(mine.row + m, sum[m]) } \
+    if (here.row + m < here.end) { PUT(here.row + m, sum[m]) } \
   }
 #endif
 

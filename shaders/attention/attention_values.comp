@@ -19,15 +19,15 @@ PARAM(14, size)
 void main() {
   int i = numbered();
   if (!is_there(i, Z)) return;
-  Tile mine = tile_at(i, Z, IS_CONSTANT(Z));
+  Tile here = tile_at(i, Z, IS_CONSTANT(Z));
   // Scores of keys that a row does not see are zero as far as the block's last query looks.
-  int last = last_key(QUOTIENT(mine.end - 1, group));
-  int z = mine.texel + i % LANES, heads = kv_heads * group;
-  ivec2 owner = item_head(mine.head);
+  int last = last_key(QUOTIENT(here.end - 1, group));
+  int z = here.texel + i % LANES, heads = kv_heads * group;
+  ivec2 owner = item_head(here.head);
 
   int line[LINES(MOST_ROWS)];
   [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
-    ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
+    ivec2 row = DIVIDED(min(here.row + LINE(j), here.end - 1), group);
     line[j] = ((owner.x * count + row.x) * heads + owner.y * group + row.y) * width;
   }
   int head = (owner.x * rows * kv_heads + owner.y) * HEAD_TEXELS;
@@ -57,5 +57,5 @@ void main() {
   ivec2 place = DIVIDED(row, group); \
   STORE(result, AT(owner.y * group + place.y, owner.x * queries + first + place.x, z, heads, Z), \
         MASKED(v, z, size));
-  PUT_ROWS(mine, sum, PUT)
+  PUT_ROWS(here, sum, PUT)
 }

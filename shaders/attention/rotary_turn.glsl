@@ -24,13 +24,13 @@ vec4 TURN(int i) {
   int place = REST_OF(QUOTIENT(row_texel.x, HEADS), positions);
   int row = (position_at_most(table_rows - positions) + place) * table_Z;
   vec4 v = LOAD_SOURCE(SOURCE, AT_LINEAR(i, WIDTH, HEIGHT, Z));
-  if (kind == COMPLEX) {
+  if (opcode == COMPLEX) {
     v = turned_pairs(v, LOAD_TABLE(cosines, row + z));
-  } else if (kind == PAIRS) {
+  } else if (opcode == PAIRS) {
     vec4 cosine = LOAD_TABLE(cosines, row + (z >> 1)), sine = LOAD_TABLE(sines, row + (z >> 1));
     v = turned_pairs(v, (z & 1) == 0 ? vec4(cosine.x, sine.x, cosine.y, sine.y)
                                      : vec4(cosine.z, sine.z, cosine.w, sine.w));
-  } else if (kind == HALVES && 4 * z < turned) {
+  } else if (opcode == HALVES && 4 * z < turned) {
     ivec4 element = 4 * z + ivec4(0, 1, 2, 3);
     vec4 other = PARTNERS(i - z, z);
     other = mix(other, -other, lessThan(element, ivec4(turned >> 1)));

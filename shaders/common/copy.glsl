@@ -1,25 +1,25 @@
-// The one way elements move: texel `first + i ..` of the destination, in its linear order, is
-// filled from an affine walk over the source's elements (strided_walk.glsl): source element = base + sum of
-// index_k * stride_k, in elements of the source's padded memory. Permutation, slicing, selection,
-// expansion, flipping, changes of layout and prepacking are such walks.
+// A strided copy, the one way elements move: texel `first + i ..` of the destination, in its linear
+// order, is filled from source elements base + sum of index_k * stride_k (strided_index.glsl), in
+// elements of the source's padded memory. Permutation, slicing, selection, expansion, flipping,
+// changes of layout and prepacking are strided copies.
 //
 // The including shader declares `result` and `source` and defines SOURCE_ELEMENT(s),
 // SOURCE_TEXEL(t) and STORE_TEXEL(t, value).
 
-// Numbers of elements are divided too, where the walk is over these: exactly.
+// Numbers of elements are divided too, where the copy goes by these: exactly.
 #define ONLY_TEXELS
 #include "params.glsl"
 
 CASE(0, dims)
-// 0: the walk is over the destination's elements (padding not counted), every one is decoded.
-// Else it is over texels: their 4 elements lie stride_0 / 4 apart (1), or are a texel of the
+// 0: the copy goes by the destination's elements (padding not counted), every one is decoded.
+// Else it goes by texels: their 4 elements lie stride_0 / 4 apart (1), or are a texel of the
 // source (2).
 CASE(1, mode)
 PARAM(2, X)
 PARAM(3, Y)
 PARAM(4, Z)
 // Elements after which padding fills a texel: of the destination's packed dimension, or, where the
-// walk is over texels, of its innermost dimension.
+// copy goes by texels, of its innermost dimension.
 PARAM(5, width)
 PARAM(6, first)
 PARAM(7, count)
@@ -33,10 +33,10 @@ PARAM(12, source_X)
 PARAM(13, source_Y)
 PARAM(14, source_Z)
 CASE(31, has_gaps)
-#define WALK_SIZES 15
-#define WALK_DIVIDED(e, size) \
+#define STRIDED_SIZES 15
+#define STRIDED_DIVIDED(e, size) \
   (mode == 0 ? divided_exactly(e, size, IS_CONSTANT(size)) : DIVIDED(e, size))
-#include "strided_walk.glsl"
+#include "strided_index.glsl"
 
 void main() {
   int i = invocation();
@@ -47,16 +47,16 @@ void main() {
     ivec2 row_texel = divided(number, (width + 3) / 4, IS_CONSTANT(width));
     int p = row_texel.y * 4;
     int valid = width - p;
-    int s = base + walk_from(row_texel.x * width + p);
+    int s = base + strided_index(row_texel.x * width + p);
     v.x = SOURCE_ELEMENT(s);
-    s = walk_on(s);
+    s = next_strided_index(s);
     if (valid > 1) v.y = SOURCE_ELEMENT(s);
-    s = walk_on(s);
+    s = next_strided_index(s);
     if (valid > 2) v.z = SOURCE_ELEMENT(s);
-    s = walk_on(s);
+    s = next_strided_index(s);
     if (valid > 3) v.w = SOURCE_ELEMENT(s);
   } else {
-    int s = base + walk_from(number);
+    int s = base + strided_index(number);
     int z = index_0;
     if (mode == 2) {
       v = MASKED(OUT4(SOURCE_TEXEL(s >> 2)), z, width);

@@ -90,8 +90,8 @@
 // them. Neighbours write texels of a step: two more lines in between put them into different banks.
 #define PITCH (TILE + 2)
 #define SLICE_PARTS (STEP * PITCH)
-shared PART mine[SLICES * SLICE_PARTS];
-shared PART theirs[SLICES * SLICE_PARTS];
+shared PART source_parts[SLICES * SLICE_PARTS];
+shared PART weight_parts[SLICES * SLICE_PARTS];
 
 T4 sum[ROWS * TEXELS];
 // Where the parts of this invocation's slice begin.
@@ -139,12 +139,12 @@ void multiply() {
   for (int k = 0; k < STEP; k++) {
     for (int e = 0; e < WORDS; e++) {
       int place = slice_parts + k * PITCH + SUMMED_LINE % 4 * (TILE / 4) + SUMMED_LINE / 4;
-      weights += four(ONES, FOUR_OF(WORD(theirs[place], e)));
+      weights += four(ONES, FOUR_OF(WORD(weight_parts[place], e)));
       FOUR v[ROWS];
-      [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = FOUR_OF(WORD(mine[slice_parts + k * PITCH + ROW(m)], e));
+      [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = FOUR_OF(WORD(source_parts[slice_parts + k * PITCH + ROW(m)], e));
       [[unroll]] for (int n = 0; n < TEXELS; n++) {
         [[unroll]] for (int c = 0; c < 4; c++) {
-          FOUR w = FOUR_OF(WORD(theirs[slice_parts + k * PITCH + c * (TILE / 4) + TEXEL(n)], e));
+          FOUR w = FOUR_OF(WORD(weight_parts[slice_parts + k * PITCH + c * (TILE / 4) + TEXEL(n)], e));
           [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] += four(v[m], w);
         }
       }
@@ -154,11 +154,11 @@ void multiply() {
 void finish_sum() {
   // Nobody multiplies any more: what is too much is in the parts' place.
   barrier();
-  if (MEMBER < TILE) mine[slice_parts + MEMBER] = PART(source_zero * weights);
+  if (MEMBER < TILE) source_parts[slice_parts + MEMBER] = PART(source_zero * weights);
   barrier();
   [[unroll]] for (int n = 0; n < TEXELS; n++) {
     [[unroll]] for (int c = 0; c < 4; c++) {
-      int excess = WORD(mine[slice_parts + 4 * TEXEL(n) + c], 0);
+      int excess = WORD(source_parts[slice_parts + 4 * TEXEL(n) + c], 0);
       [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] -= excess;
     }
   }
@@ -188,13 +188,13 @@ void multiply() {
       [[unroll]] for (int n = 0; n < TEXELS; n++) {
         PART w[4];
         [[unroll]] for (int c = 0; c < 4; c++)
-          w[c] = theirs[slice_parts + k * PITCH + c * (TILE / 4) + TEXEL(n)];
+          w[c] = weight_parts[slice_parts + k * PITCH + c * (TILE / 4) + TEXEL(n)];
         [[unroll]] for (int e = 0; e < 4; e++)
           columns[n][e] = PART(w[0][e], w[1][e], w[2][e], w[3][e]);
       }
       // A row after the other: all of them at a time would be further registers.
       [[unroll]] for (int m = 0; m < ROWS; m++) {
-        PART v = mine[slice_parts + k * PITCH + ROW(m)];
+        PART v = source_parts[slice_parts + k * PITCH + ROW(m)];
         [[unroll]] for (int n = 0; n < TEXELS; n++)
           [[unroll]] for (int e = 0; e < 4; e++) INTO[m * TEXELS + n] += v[e] * columns[n][e];
       }
@@ -216,7 +216,7 @@ T4 total(int m, int n) { return sum[m * TEXELS + n]; }
 #define SUMS (ROWS * TEXELS)
 #if defined(DTYPE_i32) || !defined(DTYPE_i8) && !defined(FEATURE_FLOAT16)
 // They are as large as the parts, of which nobody multiplies any more.
-#define SENT mine
+#define SENT source_parts
 #else
 shared T4 sent[SLICES / 2 * SLICE * SUMS + 1];
 #define SENT sent
@@ -262,8 +262,8 @@ bool sum_up(int count) {
     barrier();
     [[unroll]] for (int j = 0; j < LINES; j++) {
       int line = slice_parts + MEMBER % STEP * PITCH;
-      mine[line + LINE(j)] = a[j];
-      theirs[line + LINE(j) % 4 * (TILE / 4) + LINE(j) / 4] = b[j];
+      source_parts[line + LINE(j)] = a[j];
+      weight_parts[line + LINE(j) % 4 * (TILE / 4) + LINE(j) / 4] = b[j];
     }
     barrier();
     multiply();

@@ -74,11 +74,11 @@ void add_tap(int tap) {
   for (int c = 0; c < texels; c++, column++) {
 #if defined(DTYPE_i32)
 #define NUMBER(p, v) masked(source_of(v), inside[p])
-    ivec4 mine[TILE_X], theirs[4 * TILE_O];
-    [[unroll]] for (int p = 0; p < TILE_X; p++) mine[p] = LOAD(source, STEP_Z(from[p], c));
+    ivec4 source_words[TILE_X], weight_words[4 * TILE_O];
+    [[unroll]] for (int p = 0; p < TILE_X; p++) source_words[p] = LOAD(source, STEP_Z(from[p], c));
     [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
-      theirs[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(rows[k], column));
-    ADD_WORDS(sum, mine, theirs, TILE_X, TILE_O, NUMBER)
+      weight_words[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(rows[k], column));
+    ADD_WORDS(sum, source_words, weight_words, TILE_X, TILE_O, NUMBER)
 #else
     T4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)

@@ -149,17 +149,17 @@ void main() {
     [[unroll]] for (int k = 0; k < POINTS; k++) parts[to + k * PITCH] = v[k];
     barrier();
     // Turned, so that a product is with 4 channels of the result at a time, as the sums are.
-    int pair = begin + PAIR(member) * PITCH, mine = pair + FIRST_TILE(member), theirs = pair + SIDE + FIRST_TEXEL(member);
+    int pair = begin + PAIR(member) * PITCH, pixels_at = pair + FIRST_TILE(member), weights_at = pair + SIDE + FIRST_TEXEL(member);
     vec4 w[TEXELS][4];
     [[unroll]] for (int n = 0; n < TEXELS; n++) {
       vec4 of[4];
       [[unroll]] for (int c = 0; c < 4; c++)
-        of[c] = parts[theirs + c * (SIDE / 4) + ACROSS * n];
+        of[c] = parts[weights_at + c * (SIDE / 4) + ACROSS * n];
       [[unroll]] for (int e = 0; e < 4; e++) w[n][e] = vec4(of[0][e], of[1][e], of[2][e], of[3][e]);
     }
     [[unroll]] for (int m = 0; m < MOST_ROWS; m++) {
       if (m == ROWS) break;
-      vec4 pixels = parts[mine + APART * m];
+      vec4 pixels = parts[pixels_at + APART * m];
       [[unroll]] for (int n = 0; n < TEXELS; n++)
         [[unroll]] for (int e = 0; e < 4; e++) sum[m * TEXELS + n] += pixels[e] * w[n][e];
     }

@@ -16,9 +16,9 @@ ALIASED IN(1, a)
 ALIASED IN(2, b)
 OPERAND(7, a)
 OPERAND(14, b)
-CASE(21, kind)
+CASE(21, opcode)
 // What is done to the result; only for floats.
-CASE(23, tail)
+CASE(23, epilogue)
 PARAM_FLOAT(24, low)
 PARAM_FLOAT(25, high)
 
@@ -41,7 +41,7 @@ ivec4 shifted_right(ivec4 u, ivec4 v) {
 }
 
 ivec4 apply(ivec4 u, ivec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case ADD: return u + alpha * v;
     case MUL: return u * v;
     case DIV_FLOOR:
@@ -89,7 +89,7 @@ vec4 with_nan(vec4 u, vec4 v, vec4 chosen) {
 }
 
 vec4 apply(vec4 u, vec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case ADD: return u + alpha * v;
     case MUL: return u * v;
     case DIV: return quotient(u, v);
@@ -108,7 +108,7 @@ vec4 apply(vec4 u, vec4 v) {
 }
 
 vec4 finish(vec4 v) {
-  switch (tail) {
+  switch (epilogue) {
     case CLAMP: return limit(v, low, high);
     case SIGMOID: return sigmoid_(v);
     case TANH: return tanh_(v);

@@ -14,7 +14,7 @@ ALIASED IN(1, a)
 ALIASED IN(2, b)
 OPERAND(7, a)
 OPERAND(14, b)
-CASE(21, kind)
+CASE(21, opcode)
 
 // The other one where either is NaN.
 vec4 without_nan(vec4 u, vec4 v, vec4 chosen) {
@@ -28,7 +28,7 @@ vec4 hypot(vec4 u, vec4 v) {
 }
 
 vec4 apply(vec4 u, vec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case FMIN: return without_nan(u, v, min(u, v));
     case FMAX: return without_nan(u, v, max(u, v));
     case HYPOT: return hypot(u, v);

@@ -12,10 +12,10 @@ ALIASED IN(1, a)
 ALIASED IN(2, b)
 OPERAND(7, a)
 OPERAND(14, b)
-CASE(21, kind)
+CASE(21, opcode)
 
 bvec4 apply(T4 u, T4 v) {
-  switch (kind) {
+  switch (opcode) {
     case EQ: return equal(u, v);
     case NE: return notEqual(u, v);
     case LT: return lessThan(u, v);
@@ -25,7 +25,7 @@ bvec4 apply(T4 u, T4 v) {
   }
   uvec4 p = uvec4(notEqual(u, T4(0)));
   uvec4 q = uvec4(notEqual(v, T4(0)));
-  switch (kind) {
+  switch (opcode) {
     case AND: return bvec4(p & q);
     case OR: return bvec4(p | q);
     case XOR: return bvec4(p ^ q);

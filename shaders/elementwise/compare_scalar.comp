@@ -13,7 +13,7 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
 PARAM_FLOAT(5, scalar)
 #else
@@ -24,7 +24,7 @@ PARAM(5, scalar)
 uvec4 magnitude(T4 u) { return floatBitsToUint(vec4(u)) & 0x7fffffffu; }
 
 bvec4 apply(T4 u, T4 v) {
-  switch (kind) {
+  switch (opcode) {
     case EQ: return equal(u, v);
     case NE: return notEqual(u, v);
     case LT: return lessThan(u, v);

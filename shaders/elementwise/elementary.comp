@@ -17,13 +17,13 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 PARAM_FLOAT(5, first)
 PARAM_FLOAT(6, second)
 PARAM_FLOAT(7, third)
 
 vec4 apply(vec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case COS: return cos_(v);
     case SIN: return sin_(v);
     case LOG: return log_(v);

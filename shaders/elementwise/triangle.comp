@@ -13,7 +13,7 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 // How far right of the main diagonal the diagonal lies, which stays.
 PARAM(5, diagonal)
 
@@ -25,7 +25,7 @@ void main() {
   ivec4 right = 4 * line.y + ivec4(0, 1, 2, 3) - REST_OF(line.x, X);
   T4 v = LOAD(source, AT_LINEAR(i, X, Y, Z));
   for (int lane = 0; lane < 4; lane++) {
-    bool stays = kind == TRIL && right[lane] <= diagonal || kind == TRIU && right[lane] >= diagonal;
+    bool stays = opcode == TRIL && right[lane] <= diagonal || opcode == TRIU && right[lane] >= diagonal;
     if (!stays) v[lane] = T(0);
   }
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(line.y, size)));

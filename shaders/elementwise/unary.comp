@@ -16,7 +16,7 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 
 #if defined(DTYPE_i32)
 
@@ -24,7 +24,7 @@ PARAM(5, low)
 PARAM(6, high)
 
 ivec4 apply(ivec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case ABS: return abs(v);
     case NEG: return -v;
     case CLAMP: return min(max(v, low), high);
@@ -62,7 +62,7 @@ vec4 whole_power(vec4 v) {
 }
 
 vec4 apply(vec4 v) {
-  switch (kind) {
+  switch (opcode) {
     case ABS: return abs(v);
     case NEG: return -v;
     case CLAMP: return limit(v, low, high);

@@ -8,15 +8,15 @@
 
 // The products of texel k of the row and of a line.
 T4 products_of(POSITION from, POSITION line, int k) {
-  T4 mine = LOAD(source, NEXT(from, k));
-  T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line, k));
+  T4 source_texel = LOAD(source, NEXT(from, k));
+  T4 weight_texel = LOAD_MATRIX(MATRIX_NEXT(line, k));
 #if defined(DTYPE_i32)
   T4 sum = T4(0);
   [[unroll]] for (int part = 0; part < 4; part++)
-    sum += NUMBER(0, NUMBERS(mine, part)) * NUMBERS(theirs, part);
+    sum += NUMBER(0, NUMBERS(source_texel, part)) * NUMBERS(weight_texel, part);
   return sum;
 #else
-  return source_of(mine) * theirs;
+  return source_of(source_texel) * weight_texel;
 #endif
 }
 

@@ -135,13 +135,13 @@ void main() {
     LINE_POSITION line = line_at(batch, parts, min(4 * z + c, columns - 1));
     T4 products = T4(0);
     for (int k = 0; k < texels; k++) {
-      T4 mine = LOAD(source, NEXT(from[0], k));
-      T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line, k));
+      T4 source_texel = LOAD(source, NEXT(from[0], k));
+      T4 weight_texel = LOAD_MATRIX(MATRIX_NEXT(line, k));
 #if defined(DTYPE_i32)
       [[unroll]] for (int part = 0; part < 4; part++)
-        products += NUMBER(0, NUMBERS(mine, part)) * NUMBERS(theirs, part);
+        products += NUMBER(0, NUMBERS(source_texel, part)) * NUMBERS(weight_texel, part);
 #else
-      products += source_of(mine) * theirs;
+      products += source_of(source_texel) * weight_texel;
 #endif
     }
     sum[0] = T4(sum[0].yzw, sum_of(products));
@@ -154,10 +154,10 @@ void main() {
 #endif
   for (int t = 0; t < texels; t += FETCHED) {
 #if defined(DTYPE_i32)
-    ivec4 mine[TILE_M], theirs[4 * TILE_N];
-    [[unroll]] for (int m = 0; m < TILE_M; m++) mine[m] = LOAD(source, NEXT(from[m], t));
-    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) theirs[n] = WEIGHTS(n, t, 0, 0);
-    ADD_WORDS(sum, mine, theirs, TILE_M, TILE_N, NUMBER)
+    ivec4 source_words[TILE_M], weight_words[4 * TILE_N];
+    [[unroll]] for (int m = 0; m < TILE_M; m++) source_words[m] = LOAD(source, NEXT(from[m], t));
+    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) weight_words[n] = WEIGHTS(n, t, 0, 0);
+    ADD_WORDS(sum, source_words, weight_words, TILE_M, TILE_N, NUMBER)
 #else
     FETCH(t)
     EACH_PART {

@@ -18,7 +18,7 @@ PARAM(4, out_X)
 PARAM(5, out_H)
 PARAM(6, out_D)
 PARAM(7, out_Y)
-CASE(8, kind)
+CASE(8, opcode)
 // Source elements per element of the result along each side; negative where the side stays as it is.
 PARAM_FLOAT(9, step_x)
 PARAM_FLOAT(10, step_y)
@@ -40,15 +40,15 @@ Taps taps_of(int place, int size, float scale) {
   if (size == 1) return whole(0);
   float last = float(size - 1);
   precise float corner = scale * float(place), middle = scale * (float(place) + 0.5);
-  if (kind == NEAREST) return whole(int(min(corner, last)));
-  if (kind == NEAREST_EXACT) return whole(int(min(middle, last)));
+  if (opcode == NEAREST) return whole(int(min(corner, last)));
+  if (opcode == NEAREST_EXACT) return whole(int(min(middle, last)));
   if (antialias != 0) {
-    float unit = max(scale, 1.0), reach = kind == CUBIC ? 2.0 * unit : unit, centre = middle - 0.5;
+    float unit = max(scale, 1.0), reach = opcode == CUBIC ? 2.0 * unit : unit, centre = middle - 0.5;
     int first = int(clamp(centre + 1.0 - reach, 0.0, last));
     return Taps(first, int(min(centre + 1.0 + reach, last + 1.0)) - first, centre, unit);
   }
   float centre = align_corners != 0 ? corner : middle - 0.5;
-  if (kind == CUBIC) {
+  if (opcode == CUBIC) {
     // Farther out all taps are the element at the edge.
     centre = clamp(centre, -2.0, last + 2.0);
     return Taps(int(floor(centre)) - 1, 4, centre, 1.0);
@@ -60,13 +60,13 @@ Taps taps_of(int place, int size, float scale) {
 // The weight of the element at `at` along a side.
 float weight(Taps taps, int at) {
   float d = abs(float(at) - taps.centre) / taps.unit;
-  if (kind == CUBIC) {
+  if (opcode == CUBIC) {
     // Keys' cubic convolution; torch's has another slope where it does not antialias.
     float a = antialias != 0 ? -0.5 : -0.75;
     return d < 1.0 ? ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
          : d < 2.0 ? (((d - 5.0) * d + 8.0) * d - 4.0) * a : 0.0;
   }
-  return kind == LINEAR ? max(1.0 - d, 0.0) : 1.0;
+  return opcode == LINEAR ? max(1.0 - d, 0.0) : 1.0;
 }
 
 int inside(int at, int size) { return clamp(at, 0, size - 1); }

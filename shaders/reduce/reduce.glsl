@@ -15,7 +15,7 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 CASE(5, across)
 // Texels of one part, and the kept dimensions outside of the result's packed one.
 PARAM(6, texels)
@@ -59,7 +59,7 @@ T4 smaller(T4 u, T4 v) { return mix(mix(u, v, lessThan(v, u)), v, isnan(v)); }
 #endif
 
 T4 combine(T4 u, T4 v) {
-  switch (kind) {
+  switch (opcode) {
     case SUM: return u + v;
     case MAX: return larger(u, v);
     case MIN: return smaller(u, v);
@@ -68,7 +68,7 @@ T4 combine(T4 u, T4 v) {
   return u;
 }
 T4 neutral() {
-  return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : kind == MIN ? T4(GREATEST) : T4(1);
+  return opcode == SUM ? T4(0) : opcode == MAX ? T4(LEAST) : opcode == MIN ? T4(GREATEST) : T4(1);
 }
 
 // The texel of the source that comes next, and its places in reduced dimensions 0 and 1.
@@ -87,7 +87,7 @@ void start(int base, int r) {
 T4 next_texel() {
   T4 v = LOAD(source, AT_LINEAR(at, source_X, source_Y, source_Z));
   // Padding is zero, which a sum does not see.
-  if (across != 0 && kind != SUM && tail < 4 && place_0 == extent_0 - 1) {
+  if (across != 0 && opcode != SUM && tail < 4 && place_0 == extent_0 - 1) {
     v = mix(neutral(), v, lessThan(ivec4(0, 1, 2, 3), ivec4(tail)));
   }
   at += step_0;

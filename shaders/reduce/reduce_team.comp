@@ -11,7 +11,7 @@
 
 #if defined(FEATURE_SUBGROUPS)
 T4 of_subgroup(T4 v) {
-  switch (kind) {
+  switch (opcode) {
     case SUM: return subgroupAdd(v);
     case MAX: return subgroup_largest(v);
     case MIN: return subgroup_smallest(v);

@@ -13,21 +13,21 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, kind)
+CASE(4, opcode)
 CASE(5, across)
 // Texels of a line, and from one to the next.
 PARAM(6, count)
 PARAM(7, inner)
 
-T4 joined(T4 u, T4 v) { return kind == PROD ? u * v : u + v; }
-T joined(T u, T v) { return kind == PROD ? u * v : u + v; }
+T4 joined(T4 u, T4 v) { return opcode == PROD ? u * v : u + v; }
+T joined(T u, T v) { return opcode == PROD ? u * v : u + v; }
 
 void main() {
   int i = invocation();
   if (i >= (across != 0 ? X * Y : QUOTIENT(X * Y * Z, count))) return;
   ivec2 line = DIVIDED(i, inner);
   int at = line.x * count * inner + line.y;
-  T4 neutral = T4(kind == PROD ? 1 : 0);
+  T4 neutral = T4(opcode == PROD ? 1 : 0);
   // In blocks, so that the rounding of a long sum grows with the number of blocks only.
   T4 total = neutral, block = neutral;
   for (int n = 0; n < count; n++, at += inner) {

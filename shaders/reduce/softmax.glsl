@@ -14,7 +14,7 @@ PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
 // 0: softmax, 1: its logarithm, 2: softmax that is 0 in rows of nothing but -infinity
-CASE(4, kind)
+CASE(4, opcode)
 CASE(5, across)
 PARAM(6, rows)
 PARAM(7, count)
@@ -66,8 +66,8 @@ vec4 row_sum(int base, int begin, int end, vec4 top) {
 
 // The result for an element, given exp(element - top), the largest of its row and the sum.
 vec4 softmax_of(vec4 v, vec4 weight, vec4 top, vec4 sum) {
-  if (kind == 1) return v - top - log_(sum);
+  if (opcode == 1) return v - top - log_(sum);
   vec4 share = weight * (1.0 / sum);
-  return kind == 2 ? mix(share, vec4(0), equal(top, vec4(-INFINITY))) : share;
+  return opcode == 2 ? mix(share, vec4(0), equal(top, vec4(-INFINITY))) : share;
 }
 vec4 softmax_of(vec4 v, vec4 top, vec4 sum) { return softmax_of(v, exp_(v - top), top, sum); }

@@ -25,8 +25,8 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   ivec2 row = DIVIDED(i, Z);
-  T4 mine = LOAD(source, AT_LINEAR(i, X, Y, Z));
-  bvec4 no_number = none(mine);
+  T4 own = LOAD(source, AT_LINEAR(i, X, Y, Z));
+  bvec4 no_number = none(own);
   ivec4 places = 4 * row.y + ivec4(0, 1, 2, 3);
   ivec4 rank = ivec4(0);
   for (int z = 0; z < Z; z++) {
@@ -36,8 +36,8 @@ void main() {
       T4 other = T4(v[lane]);
       bool other_none = none(other).x;
       for (int k = 0; k < 4; k++) {
-        bool less = !other_none && (no_number[k] || other[k] < mine[k]);
-        bool greater = !no_number[k] && (other_none || other[k] > mine[k]);
+        bool less = !other_none && (no_number[k] || other[k] < own[k]);
+        bool greater = !no_number[k] && (other_none || other[k] > own[k]);
         bool before = descends != 0 ? greater : less;
         rank[k] += int(before || (!less && !greater && 4 * z + lane < places[k]));
       }

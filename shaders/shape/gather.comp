@@ -5,7 +5,7 @@
 // One element for every integer: that of the same place but for one dimension, where the integer
 // (negative: from the end; limited to the dimension's `count`) says which.
 //
-// The result and the integers have the same sizes and order. The walk is over their dimensions,
+// The result and the integers have the same sizes and order. They are read along their dimensions,
 // innermost first: strides are those of the source, 0 for the dimension the integers go along.
 #include "tensor.glsl"
 #include "params.glsl"
@@ -23,8 +23,8 @@ PARAM(6, source_Z)
 PARAM(7, count)
 PARAM(8, stride)
 CASE(9, dims)
-#define WALK_SIZES 10
-#include "strided_walk.glsl"
+#define STRIDED_SIZES 10
+#include "strided_index.glsl"
 
 void main() {
   int i = invocation();
@@ -33,12 +33,12 @@ void main() {
   chosen = clamp(mix(chosen, chosen + count, lessThan(chosen, ivec4(0))), 0, count - 1);
   ivec2 row_texel = DIVIDED(i, Z);
   int valid = VALID(row_texel.y, size);
-  int place = walk_from(row_texel.x * size + row_texel.y * 4);
+  int place = strided_index(row_texel.x * size + row_texel.y * 4);
   T4 v = T4(0);
   for (int lane = 0; lane < valid; lane++) {
     int s = place + chosen[lane] * stride;
     v[lane] = LOAD(source, AT_LINEAR(s >> 2, source_X, source_Y, source_Z))[s & 3];
-    place = walk_on(place);
+    place = next_strided_index(place);
   }
   STORE(result, AT_LINEAR(i, X, Y, Z), v);
 }

@@ -33,13 +33,13 @@ DIMENSION(1)
 DIMENSION(2)
 DIMENSION(3)
 
-CASE(22, kind)
+CASE(22, opcode)
 // How many dimensions there are outside of the packed one, at least 1.
 CASE(23, dims)
 
 // The element of the source, of `count` in a dimension, in the place of one of a border.
 int mirrored(int index, int count) {
-  switch (kind) {
+  switch (opcode) {
     case REFLECT:
       index = abs(index);
       return index < count ? index : 2 * (count - 1) - index;

@@ -1,7 +1,7 @@
 // What is put to places of a tensor, one after the other in the order of the places.
 //
 // The including shader includes params.glsl first.
-CASE(4, kind)
+CASE(4, opcode)
 // Whether what was there takes part, or the first that comes replaces it.
 CASE(5, includes)
 
@@ -16,7 +16,7 @@ T smaller(T u, T v) { return isnan(u) || u < v ? u : v; }
 
 T put(T old, T new, bool is_first) {
   if (is_first && includes == 0) return new;
-  switch (kind) {
+  switch (opcode) {
     case SUM: return old + new;
     case MEAN: return old + new;
     case PROD: return old * new;
@@ -28,7 +28,7 @@ T put(T old, T new, bool is_first) {
 
 // What becomes of a sum of so many.
 T ended(T sum, int count) {
-  if (kind != MEAN) return sum;
+  if (opcode != MEAN) return sum;
   int all = max(count + (includes != 0 ? 1 : 0), 1);
 #if defined(DTYPE_i32)
   int q = sum / all;

@@ -14,9 +14,9 @@ from vkrt.compiled.weights import ALIGNMENT, CompiledWeights
 from vkrt.compiler.description import Description
 from vkrt.lowering.lowering import lower
 from vkrt.ops import strided_copy
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Constant, Operand, StorageList, itemsize, row_major
-from vkrt.work.work_list import WorkList
 
 MODEL = MODELS / "conv_mix.pte"
 
@@ -28,7 +28,7 @@ def description():
     opened.close()
 
 
-def work_of(description, **target) -> WorkList:
+def work_of(description, **target) -> CommandList:
     return lower(description.graph("forward"), Target(**target))
 
 
@@ -55,7 +55,7 @@ def test_every_weight_as_its_buffer_holds_it(description):
     assert not any(left)
 
 
-def test_work_lists_share_weights(description):
+def test_command_lists_share_weights(description):
     """Those that two of them read in one layout are in the file once; those of images are as the
     program has them."""
     one, two = work_of(description), work_of(description)
@@ -75,7 +75,7 @@ def test_work_lists_share_weights(description):
     ((40, 30, 3, 3), (2, 3, 1, 0), 3), ((7, 5), (1, 0), None), ((5,), (0,), None), ((), (), None),
     ((1,), (0,), None), ((9, 1, 3), (1, 2, 0), None), ((64, 20, 1, 1), (0, 2, 3, 1), 1)])
 def test_they_lie_as_they_are_read(sizes, order, rows, itemsize, dtype):
-    """The record of such a weight copies, whole or in rows, and the catalog says so."""
+    """The record of such a weight copies, whole or in rows, and the weight table says so."""
     shape = Operand(NOWHERE, sizes, dtype, order, rows=rows)
     storage = StorageList().new("weight", max(shape.nbytes, 16), dtype)
     target = Operand(storage, sizes, dtype, order, rows=rows)
@@ -84,7 +84,7 @@ def test_they_lie_as_they_are_read(sizes, order, rows, itemsize, dtype):
     record = strided_copy.prepack(constant, target, source, "w")
     assert can_be_prepacked(record)
     made = prepacked(record, 512)
-    weight, = WorkList((storage,), (made,)).catalog
+    weight, = CommandList((storage,), (made,)).weight_table
     assert (weight.layout, weight.tail, weight.source, weight.offset) == ("file", 0, 0, 512)
     assert weight.nbytes == storage.nbytes == made.target.nbytes
     packing = packing_of(made)

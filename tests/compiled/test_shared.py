@@ -272,7 +272,7 @@ def test_the_same_methods_together():
     encode, decode = (lower(graph, target("texel")) for graph in graphs(CODER))
     names = {work: contents_of(work) for work in (encode, decode)}
     works = (encode, decode, encode)
-    copied = [[weight.storage for weight in work.catalog] for work in works]
+    copied = [[weight.storage for weight in work.weight_table] for work in works]
     shared = shared_weights(works, copied)
     assert [sorted(one.storages) for one in shared] == [[0, 1, 2], [0, 2]]
     for one in shared:

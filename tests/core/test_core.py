@@ -23,8 +23,8 @@ from vkrt.executable.memory import SLOTS
 from vkrt.executable.records import STAGING
 from vkrt.memory.packing import Packing
 from vkrt.ops import strided_copy
-from vkrt.shader import catalog
-from vkrt.work.host_arguments import CHOICE
+from vkrt.shader import shader_library
+from vkrt.work.host_arguments import BRANCH
 from vkrt.work.records import LOCAL_SIZE
 from vkrt.work.tensor import (
     DTYPES,
@@ -70,8 +70,8 @@ def test_numbers_are_those_of_python():
         nbytes, = re.findall(rf"format (?:in \([\d, ]*\b{number}\b[\d, ]*\)|== {number}):\n"
                              rf" *return (\d+)|return (\d+) if format in \(.*\b{number}\b", text)
         assert int("".join(nbytes)) == 4 * itemsize(dtype)
-    assert f'"{CHOICE}"' in text and f"host.name.count == {len(CHOICE)}" in text
-    capabilities = catalog().get("attention_scores.texel.f32.shuffle").capabilities
+    assert f'"{BRANCH}"' in text and f"host.name.count == {len(BRANCH)}" in text
+    capabilities = shader_library().get("attention_scores.texel.f32.shuffle").capabilities
     assert any(f'"{capability}"' in text for capability in capabilities)
 
 

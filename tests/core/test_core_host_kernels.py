@@ -44,7 +44,7 @@ class Execution(ctypes.Structure):
     """The beginning of one, as vkrt/core/execution.pxd has it."""
 
     _fields_ = [("device", ctypes.c_void_p), ("records", ctypes.c_void_p),
-                ("plan", ctypes.c_void_p), ("odd", ctypes.c_int), ("kernels", ctypes.c_void_p),
+                ("plan", ctypes.c_void_p), ("padded", ctypes.c_int), ("kernels", ctypes.c_void_p),
                 ("handles", ctypes.c_byte)]
 
 

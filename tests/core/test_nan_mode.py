@@ -12,7 +12,7 @@ import pytest
 from core_alone import core
 from core_build import needs_build
 
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 
 pytestmark = needs_build
 
@@ -60,8 +60,8 @@ def widths(spirv: bytes) -> list[int]:
 
 
 def test_every_shader_asks_for_what_the_device_keeps():
-    for name in catalog():
-        spirv = bytes(catalog().get(name).spirv)
+    for name in shader_library():
+        spirv = bytes(shader_library().get(name).spirv)
         halves = (CAPABILITY, FLOAT16) in instructions(spirv)
         assert widths(spirv) == [] and asked(spirv, False, False) == spirv
         assert widths(asked(spirv, True, False)) == [32]
@@ -73,7 +73,7 @@ def test_every_shader_asks_for_what_the_device_keeps():
 
 @pytest.mark.parametrize("name", ["unary.texel.f32", "conv2d_shared_64.texel.f16.float16"])
 def test_nothing_else_changes_and_it_is_valid(name, tmp_path):
-    spirv = bytes(catalog().get(name).spirv)
+    spirv = bytes(shader_library().get(name).spirv)
     made = asked(spirv, True, True)
     added = [(CAPABILITY, PRESERVE_CAPABILITY)]
     rest = [item for item in instructions(made) if item[0] != EXTENSION and item not in added
@@ -87,7 +87,7 @@ def test_nothing_else_changes_and_it_is_valid(name, tmp_path):
 
 def test_modules_cut_off_anywhere_are_left_as_they_are_or_extended():
     """Whatever the words are: none beyond them is read."""
-    spirv = bytes(catalog().get("unary.texel.f32").spirv)[:1200]
+    spirv = bytes(shader_library().get("unary.texel.f32").spirv)[:1200]
     for nbytes in range(20, len(spirv), 4):
         cut = spirv[:nbytes]
         assert len(asked(cut, True, True)) - nbytes in (0, 4 * (2 + 7 + 4), 4 * (2 + 7 + 8))

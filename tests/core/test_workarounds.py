@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.driver, needs_build]
 class Workarounds(ctypes.Structure):
     """As vkrt/core/workarounds.pxd has it."""
 
-    _fields_ = [("odd_sizes", ctypes.c_int), ("loop_limit", ctypes.c_int64),
+    _fields_ = [("avoid_recompile_padding", ctypes.c_int), ("loop_limit", ctypes.c_int64),
                 ("max_texels", ctypes.c_int64), ("maps_files", ctypes.c_int)]
 
 
@@ -33,7 +33,7 @@ def test_what_is_known_of_the_driver():
                                       ctypes.byref(error)) == 3
     text = error.text.decode()
     library.vkrt_release_instance(instance)
-    assert (bool(known.odd_sizes), known.loop_limit or None, known.max_texels or None,
-            bool(known.maps_files)) == (policy.odd_sizes, policy.loop_limit, policy.max_texels,
-                                        policy.maps_files)
+    assert (bool(known.avoid_recompile_padding), known.loop_limit or None, known.max_texels or None,
+            bool(known.maps_files)) == (policy.avoid_recompile_padding, policy.loop_limit,
+                                        policy.max_texels, policy.maps_files)
     assert text.startswith("no Vulkan device is 'no such device': 0 is ")

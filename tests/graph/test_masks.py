@@ -51,10 +51,10 @@ def test_one_value_for_all(sizes, places, values, adds):
     rng = np.random.default_rng(len(sizes))
     indices = [None if place is None else mask(*place) for place in places]
     x, given, out = t(*sizes), t(*values), t(*sizes)
-    node = Node(PUT, (x, indices, given, adds), (out,), is_host=True, guard=((mask(), True),))
+    node = Node(PUT, (x, indices, given, adds), (out,), is_host=True, predicate=((mask(), True),))
     nodes = list(choose_by_masks(node))
     assert nodes[-1].op == "aten::where.self_out" and nodes[-1].outs == (out,)
-    assert {each.guard for each in nodes} == {node.guard} and all(n.is_host for n in nodes)
+    assert {each.predicate for each in nodes} == {node.predicate} and all(n.is_host for n in nodes)
 
     arrays = {x: rng.random(sizes), given: rng.random(values)}
     arrays |= {index: rng.random(index.sizes) < 0.5 for index in indices if index}

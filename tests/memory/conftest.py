@@ -13,13 +13,13 @@ import pytest
 
 from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 
 
 @pytest.fixture(autouse=True)
 def nothing_left():
     """No file stays open, no thread at work, and no failure ordered."""
-    catalog()  # whose files stay open from the first use on
+    shader_library()  # whose files stay open from the first use on
     gc.collect()
     before = os.listdir("/proc/self/fd")
     yield

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 from dealing import STORAGES, number_of
 from harness import Variant, variants
+from vkrt.shader.weight_table import Shader
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.shader import catalog
-from vkrt.shader.catalog import Shader
+from vkrt.shader import shader_library
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
@@ -45,7 +45,7 @@ def kernels_on(graph: Graph, target: Target) -> set[str]:
 
 def interface_of(kernel: str) -> str:
     """What a driver's calls see of a kernel: its bindings."""
-    shader: Shader = catalog().get(kernel)
+    shader: Shader = shader_library().get(kernel)
     return str([(binding.type, binding.writable) for binding in shader.bindings])
 
 
@@ -126,7 +126,7 @@ def _kept(name: str, find: Callable[[], Any], can_wait: bool) -> Any:
 @cache
 def _stamp() -> str:
     """What the answers depend on: the samples, the operators, the kernels. Older answers go."""
-    digest = hashlib.sha256(repr(sorted(catalog())).encode())
+    digest = hashlib.sha256(repr(sorted(shader_library())).encode())
     folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / package for package in (
         "device", "graph", "lowering", "ops", "passes", "plan", "work"))]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):

@@ -21,12 +21,12 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.context import Lowering
 from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import supported
-from vkrt.shader import catalog, spirv
+from vkrt.shader import shader_library, spirv
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Storage, Tensor
 from vkrt.work.tuning import WIDE_TILES, Tuning
-from vkrt.work.work_list import WorkList
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")
@@ -41,15 +41,15 @@ PACKED_SIZES = "size", "channels"
 
 
 @cache
-def work_lists() -> list[tuple[str, WorkList]]:
-    """(name, work list) of every sample, and of nodes that become one kernel, in every storage, and
-    in a GPU's shape where it differs."""
+def command_lists() -> list[tuple[str, CommandList]]:
+    """(name, command list) of every sample, and of nodes that become one kernel, in every storage,
+    and in a GPU's shape where it differs."""
     # All of it stays: collections in between would only look through it, again and again.
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Lowering, "write", _noted(Lowering.write))
-            return _work_lists()
+            return _command_lists()
     finally:
         gc.enable()
 
@@ -57,7 +57,7 @@ def work_lists() -> list[tuple[str, WorkList]]:
 @pytest.fixture(scope="module", autouse=True)
 def _made_for_this_file():
     yield
-    work_lists.cache_clear()
+    command_lists.cache_clear()
     OVER.clear()
 
 
@@ -76,7 +76,7 @@ def _noted(write):
     return noted
 
 
-def _work_lists() -> list[tuple[str, WorkList]]:
+def _command_lists() -> list[tuple[str, CommandList]]:
     result = []
     for variant in variants():
         # In halves and in another memory order at once there is nothing new to a GPU's shape.
@@ -90,12 +90,12 @@ def _work_lists() -> list[tuple[str, WorkList]]:
 @cache
 def families_of_lanes() -> frozenset[str]:
     """Families of the kernels in which lanes hand weights round: the first words of their names."""
-    return frozenset(name.split(".")[0].split("_")[0] for name in built_catalog()
+    return frozenset(name.split(".")[0].split("_")[0] for name in built_library()
                      if name.endswith(".shuffle"))
 
 
-def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[str, WorkList]]:
-    """(name, work list) in every storage.
+def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[str, CommandList]]:
+    """(name, command list) in every storage.
 
     Args:
         everywhere: also in a GPU's shape, and with the kernels of other choices.
@@ -145,15 +145,15 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
 
 
 def dispatches() -> Iterator[tuple[str, Dispatch]]:
-    for name, work in work_lists():
+    for name, work in command_lists():
         for step in work.steps:
             if isinstance(step, Dispatch):
                 yield name, step
 
 
-def built_catalog():
+def built_library():
     try:
-        return catalog()
+        return shader_library()
     except UnsupportedError:
         pytest.skip("vkrt is not built")
 
@@ -202,14 +202,15 @@ def test_operators_are_declared_where_the_list_of_families_says():
 
 def test_every_shader_is_used():
     used = {step.shader.split(".")[0] for _, step in dispatches()}
-    used |= {prepack.shader.split(".")[0] for _, work in work_lists() for prepack in work.prepacks}
+    used |= {prepack.shader.split(".")[0]
+             for _, work in command_lists() for prepack in work.prepacks}
     there = {path.stem for path in SHADERS.rglob("*.comp")}
     assert not there - used, f"shaders that no sample runs: {sorted(there - used)}"
 
 
 def test_dispatches_fit_their_shaders():
     """Bindings and parameters of each dispatch are those in the shader's own SPIR-V."""
-    shaders = built_catalog()
+    shaders = built_library()
     wrong = set()
     for name, step in dispatches():
         shader = shaders.get(step.shader)
@@ -251,7 +252,7 @@ def _meet(one: Operand, other: Operand) -> bool:
 
 def test_what_shares_memory_is_declared_aliased():
     """A driver may take every other two variables for different memory."""
-    shaders = built_catalog()
+    shaders = built_library()
     declared = {}
     found, wrong = set(), set()
     for name, step in dispatches():
@@ -285,7 +286,7 @@ def test_constants_of_the_runtime():
 
 def test_what_is_whole_has_no_padding():
     """Kernels that are told so do not mask what lies beyond the size that they are given."""
-    shaders = built_catalog()
+    shaders = built_library()
     seen, wrong = set(), set()
     for name, step in dispatches():
         specs = shaders.get(step.shader).specs
@@ -305,15 +306,15 @@ def test_what_is_whole_has_no_padding():
 
 
 def test_operands_lie_in_their_storages():
-    for name, work in work_lists():
+    for name, work in command_lists():
         assert not outside(work), name
         for step in (s for s in work.steps if isinstance(s, Dispatch)):
             for operand in (*step.writes, *step.reads):
                 assert work.storages[operand.storage.id] is operand.storage, name
 
 
-def read_before_written(work: WorkList) -> list[str]:
-    """What of a work list reads, or gives out, memory that nothing has written.
+def read_before_written(work: CommandList) -> list[str]:
+    """What of a command list reads, or gives out, memory that nothing has written.
 
     Placeholders are only bound, and of an operand without elements nothing is read.
     """
@@ -330,7 +331,7 @@ def read_before_written(work: WorkList) -> list[str]:
 
 
 def test_nothing_is_read_before_it_is_written():
-    for name, work in work_lists():
+    for name, work in command_lists():
         assert not read_before_written(work), name
 
 

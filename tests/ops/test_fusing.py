@@ -173,27 +173,27 @@ def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
     assert not outside(again)
 
 
-def tailed(x: Tensor, head: str, tail: str, *args) -> list[Node]:
-    """tail(x head -x) as three nodes."""
+def tailed(x: Tensor, head: str, epilogue: str, *args) -> list[Node]:
+    """epilogue(x head -x) as three nodes."""
     other, between, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
     return [Node("aten.neg.default", (x,), (other,)),
             Node(f"aten.{head}.Tensor", (x, other, *([1] if head in ("add", "sub") else [])),
                  (between,)),
-            Node(f"aten.{tail}.default", (between, *args), (out,))]
+            Node(f"aten.{epilogue}.default", (between, *args), (out,))]
 
 
-TAILS = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",),
+EPILOGUES = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",),
          ("tanh",), ("hardswish",)]
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("tail", TAILS, ids=str)
+@pytest.mark.parametrize("epilogue", EPILOGUES, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
-def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
+def test_an_activation_is_done_with_what_it_is_of(head, epilogue, storage, device):
     """With the same bits as by two kernels, which run where what is between is an output too."""
     x = value(*SIZES)
-    nodes = tailed(x, head, *tail)
+    nodes = tailed(x, head, *epilogue)
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, *nodes[1].outs)
     assert kernels(fused) == ["unary", "binary"]
     assert kernels(apart) == ["unary", "binary", "unary"]

@@ -229,7 +229,7 @@ def test_factors(change):
 
 
 def test_other_sizes_are_lowered_alike():
-    """A work list that shares with another one of the same method has the same steps."""
+    """A command list that shares with another one of the same method has the same steps."""
     first, second = (attention(1, rows, 2, 8) for rows in (13, 20))
     base = lower(first, Target())
     for graph in (first, second):

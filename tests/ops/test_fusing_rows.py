@@ -27,7 +27,7 @@ from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.passes import fuse_rows
-from vkrt.passes.share_choices import share_choices
+from vkrt.passes.share_qparams import share_qparams
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -190,7 +190,7 @@ def test_weights_that_are_read_together_at_one_row_are_needed_together_at_others
     monkeypatch.setattr(Graph, "is_dynamic", True)
     work = lower(graph, Target())
     assert {len(group) for group in work.together} == weights
-    users = {weight.storage: weight.users for weight in work.catalog}
+    users = {weight.storage: weight.users for weight in work.weight_table}
     for group in work.together:
         assert len({users[storage] for storage in group}) == 1
 
@@ -280,7 +280,7 @@ def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
 def test_repeated_nodes_have_the_same_operator_arguments_and_results():
     x = value(3, 64)
     graph, _ = quantized(x, x, x, x)
-    shared = share_choices(graph, Target())
+    shared = share_qparams(graph, Target())
     choices = [node for node in shared.nodes if node.op == CHOICE]
     assert len(choices) == 1 and len(shared.nodes) == len(graph.nodes) - 3
     assert all(node.args[1:3] == choices[0].outs for node in shared.nodes if node.op != CHOICE)
@@ -291,7 +291,7 @@ def test_repeated_nodes_have_the_same_operator_arguments_and_results():
     # It is refused later, and no reason to be lost for words here.
     nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
     graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
-    assert share_choices(graph, Target()) is graph
+    assert share_qparams(graph, Target()) is graph
 
 
 @pytest.mark.driver

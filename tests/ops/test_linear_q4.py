@@ -28,7 +28,7 @@ def shaders(work):
 def test_nothing_of_them_is_copied(storage):
     for sample in SAMPLES:
         work = lower(make_case(sample).graph, target(storage))
-        assert {weight.layout for weight in work.catalog} == {"file"}, sample
+        assert {weight.layout for weight in work.weight_table} == {"file"}, sample
 
 
 def _model(key=None):
@@ -53,9 +53,9 @@ def test_the_embedding_and_the_output_layer_share_their_weight(storage):
     assert table.reads[0].storage is head.reads[1].storage
     assert table.reads[0].nbytes == head.reads[1].nbytes == 12 * 32
     assert (table.reads[0].dtype, head.reads[1].dtype) == ("uint8", "int32")
-    assert len([w for w in work.catalog if w.nbytes == 12 * 32]) == 1
+    assert len([w for w in work.weight_table if w.nbytes == 12 * 32]) == 1
     other = lower(_model(), target(storage))
-    assert len([w for w in other.catalog if w.nbytes == 12 * 32]) == 2
+    assert len([w for w in other.weight_table if w.nbytes == 12 * 32]) == 2
 
 
 @pytest.mark.parametrize(("sizes", "group", "shader"), [

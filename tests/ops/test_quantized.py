@@ -126,7 +126,7 @@ def layouts(op: str, number: int = 0) -> dict[tuple[int, ...], str]:
     """How the weights of a sample lie, by their sizes."""
     work = lower(graph_of(f"{BASE}{op}.default", number), Target(max_texels=1 << 26))
     targets = {prepack.target.storage.id: prepack.target.sizes for prepack in work.prepacks}
-    return {targets[weight.storage]: weight.layout for weight in work.catalog}
+    return {targets[weight.storage]: weight.layout for weight in work.weight_table}
 
 
 def test_weights_lie_as_in_the_file():

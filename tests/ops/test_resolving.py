@@ -64,7 +64,7 @@ def test_fixed_sizes_behind_dynamic_ones():
     assert same == ["aten.linear.default"]
 
 
-def test_weights_are_shared_by_the_work_lists(pair):
+def test_weights_are_shared_by_the_command_lists(pair):
     base = lower(pair, Target())
     other = lower(resolve(pair, [(6, 6), (6, 6), (1, 4)]), Target(), base)
     assert other.prepacks == base.prepacks

@@ -202,7 +202,7 @@ def test_a_condition_that_decides_what_runs_stays():
     """A branch is read as `where` too, and the host needs the condition before."""
     x = value(1)
     nodes = leaky(x, (x, number(0.1)))
-    nodes[1].guard = ((nodes[0].outs[0], False),)
+    nodes[1].predicate = ((nodes[0].outs[0], False),)
     graph = graph_of(x, nodes)
     assert "compare_scalar" in kernels(graph, ALL) and "where" in kernels(graph, ALL)
 

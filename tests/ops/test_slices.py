@@ -80,8 +80,8 @@ def test_what_is_in_slices():
         map(multiply_adds, filter(multiply_adds, whole.nodes)))
     target = Target(skipped=SKIPPED)
     work, before = lower(parts, target), lower(graph, target)
-    assert sum(weight.nbytes for weight in work.catalog) == sum(
-        weight.nbytes for weight in before.catalog)
+    assert sum(weight.nbytes for weight in work.weight_table) == sum(
+        weight.nbytes for weight in before.weight_table)
     assert max(alive(work)) < 0.6 * max(alive(before))
     in_place = [step for step in work.steps if isinstance(step, Dispatch)
                 and step.writes[0].storage in [operand.storage for operand in step.reads]]

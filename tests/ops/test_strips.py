@@ -22,7 +22,7 @@ from vkrt.passes.divide_activations import divided
 from vkrt.passes.division import node_seconds
 from vkrt.passes.division_plan import plan_divisions
 from vkrt.passes.liveness import Liveness
-from vkrt.passes.strip_choices import StripChoices
+from vkrt.passes.strip_candidates import StripCandidates
 from vkrt.passes.strip_region import Region
 from vkrt.plan.scratch import alive
 from vkrt.work.records import Dispatch
@@ -96,13 +96,13 @@ def test_as_many_bytes_as_expected():
     graph, live = net.graph(), Liveness(net.graph())
     target = replace(MEMORY, skipped=frozenset({"divide_activations"}))
     seconds = [node_seconds(node, target.speed) for node in graph.nodes]
-    choices = list(StripChoices(graph, live, target, seconds, math.inf).between(0, 1 << 30))
-    assert len(choices) > 20
-    for choice in choices:
+    candidates = list(StripCandidates(graph, live, target, seconds, math.inf).between(0, 1 << 30))
+    assert len(candidates) > 20
+    for candidate in candidates:
         others = [nbytes for index, nbytes in enumerate(live.at_node)
-                  if not choice.run.start <= index < choice.run.end]
-        expected = max([choice.nbytes, *others])
-        assert max(alive(lower(divided(graph, [choice.run]), target))) <= 1.15 * expected
+                  if not candidate.run.start <= index < candidate.run.end]
+        expected = max([candidate.nbytes, *others])
+        assert max(alive(lower(divided(graph, [candidate.run]), target))) <= 1.15 * expected
 
 
 def test_results_are_made_to_their_ends():

@@ -36,19 +36,19 @@ def embedding(weight: Tensor, tied: bool = False) -> Graph:
 def test_a_table_lies_as_in_the_file(storage):
     """Then it can be mapped; a long one does not make the images of others buffers."""
     work = lower(embedding(table(1000, 8)), replace(TARGET, storage=storage))
-    weight, = work.catalog
+    weight, = work.weight_table
     assert weight.layout == "file" and work.storage == storage and not work.notes
 
 
 def test_rows_that_do_not_fill_texels_are_packed():
-    weight, = lower(embedding(table(1000, 6)), TARGET).catalog
+    weight, = lower(embedding(table(1000, 6)), TARGET).weight_table
     assert weight.layout == "packed"
 
 
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 def test_a_tied_table_is_one_weight(storage):
     work = lower(embedding(table(64, 8), tied=True), replace(TARGET, storage=storage))
-    weight, = work.catalog
+    weight, = work.weight_table
     assert len(weight.users) == 2
 
 

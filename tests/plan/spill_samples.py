@@ -1,10 +1,10 @@
-"""Spilling with exact sizes, and what every step of a work list then reads."""
+"""Spilling with exact sizes, and what every step of a command list then reads."""
 
 from plan_samples import bytes_of, exact_requirements
 
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.spill import Move, SpillReport, spill
-from vkrt.work.work_list import WorkList
+from vkrt.work.command_list import CommandList
 
 
 def run_spill(work, limit, unified=False, **options):
@@ -16,17 +16,17 @@ def moved_bytes(report: SpillReport) -> int:
     return sum(spill.nbytes * (1 + spill.copied) for spill in report.spills)
 
 
-def placed(work: WorkList):
+def placed(work: CommandList):
     """The memory plan, host copies in the host's memory."""
     return plan(work, exact_requirements, unified=False)
 
 
-def moves(work: WorkList) -> list[tuple[int, str]]:
+def moves(work: CommandList) -> list[tuple[int, str]]:
     """(place among the steps, kind) of the copies."""
     return [(index, step.kind) for index, step in enumerate(work.steps) if isinstance(step, Move)]
 
 
-def interpret(work: WorkList) -> dict[int, list]:
+def interpret(work: CommandList) -> dict[int, list]:
     """What every step that is no copy reads, by its node, the memory being that of the plan.
 
     A byte's value is who wrote it, from what, and which of its bytes it is; that of a step that

@@ -1,4 +1,4 @@
-"""Catalogs by hand and by chance, and a slow, plain check of a streaming plan."""
+"""Weight tables by hand and by chance, and a slow, plain check of a streaming plan."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vkrt.work.weights import Weight
 class Program:
     """What `plan_stream` is asked about."""
 
-    catalog: tuple[Weight, ...]
+    weight_table: tuple[Weight, ...]
     needs: tuple[tuple[int, int, int], ...]
     steps: int
     host_calls: tuple[int, ...] = ()
 
     def plan(self, budget: int | None, fixed_bytes: int = 0, **options) -> StreamPlan:
-        return plan_stream(self.catalog, self.needs, self.steps, fixed_bytes=fixed_bytes,
+        return plan_stream(self.weight_table, self.needs, self.steps, fixed_bytes=fixed_bytes,
                            budget=budget, host_calls=self.host_calls, **options)
 
     @property
@@ -33,13 +33,13 @@ class Program:
 def program(weights: Sequence[tuple], steps: int | None = None, host_calls=(), alignment: int = 1,
             bits: Sequence[int] = ()) -> Program:
     """A program of weights (bytes, first user, more users..)."""
-    catalog = tuple(Weight(i, i, f"w{i}", 0, 1000 * i, nbytes, "file", tuple(users))
+    table = tuple(Weight(i, i, f"w{i}", 0, 1000 * i, nbytes, "file", tuple(users))
                     for i, (nbytes, *users) in enumerate(weights))
     needs = tuple((max(nbytes, 1), alignment, bits[i] if bits else 0xFF)
                   for i, (nbytes, *_) in enumerate(weights))
     if steps is None:
-        steps = 1 + max(user for weight in catalog for user in weight.users)
-    return Program(catalog, needs, steps, tuple(host_calls))
+        steps = 1 + max(user for weight in table for user in weight.users)
+    return Program(table, needs, steps, tuple(host_calls))
 
 
 def in_sequence(*sizes: int, **options) -> Program:
@@ -71,15 +71,15 @@ def starts(plan: StreamPlan) -> dict[int, int]:
     return {r.weight: r.after + 1 - r.ahead * len(plan.submissions) for r in plan.reloads}
 
 
-def check(sample: Program, plan: StreamPlan, reach: int) -> None:
+def check(sample: Program, plan: StreamPlan, max_lookahead: int) -> None:
     """Everything that has to hold for any plan, over cyclic time and place by place.
 
     Args:
-        reach: layers ahead that a reload may start.
+        max_lookahead: layers ahead that a reload may start.
     """
-    catalog, count = sample.catalog, len(plan.submissions)
-    assert sorted((*plan.resident, *plan.streamed)) == list(range(len(catalog)))
-    assert plan.bytes_per_run == sum(catalog[w].nbytes for w in plan.streamed)
+    table, count = sample.weight_table, len(plan.submissions)
+    assert sorted((*plan.resident, *plan.streamed)) == list(range(len(table)))
+    assert plan.bytes_per_run == sum(table[w].nbytes for w in plan.streamed)
     # The submissions are all the steps, and a host call ends one.
     steps = [step for submission in plan.submissions
              for step in range(submission.first, submission.end)]
@@ -96,7 +96,7 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
     assert len(plan.records) == 3 * len(plan.streamed)
     assert set(reloads) == set(waits) == set(releases) == set(plan.offsets) == set(plan.streamed)
     for weight in plan.streamed:
-        users = catalog[weight].users
+        users = table[weight].users
         assert waits[weight] == submission_of[users[0]]
         assert releases[weight] == submission_of[users[-1]]
         assert weight in plan.submissions[waits[weight]].waits
@@ -106,7 +106,7 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
     # Cut for host calls and for weights that are waited for, and for nothing else.
     assert {s.first for s in plan.submissions if s.first} == {
         *(call + 1 for call in sample.host_calls if call + 1 < sample.steps),
-        *(catalog[w].users[0] for w in plan.streamed if catalog[w].users[0])}
+        *(table[w].users[0] for w in plan.streamed if table[w].users[0])}
 
     # Reloads, waits and releases come in the order in which they happen.
     moments = [(r.submission, 0) if isinstance(r, Wait) else (r.submission, 1)
@@ -126,7 +126,7 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
     unrolled = [number + turn * count for turn in range(-9, 1) for number in layers]
     for weight in order:
         place = unrolled.index(waits[weight], len(unrolled) - len(layers))
-        assert unrolled[max(place - reach, 0)] <= begin[weight] <= waits[weight]
+        assert unrolled[max(place - max_lookahead, 0)] <= begin[weight] <= waits[weight]
         assert releases[weight] - begin[weight] < count  # not all around
 
     # Whoever owns bytes in a submission owns them alone: three runs, the middle one looked at.
@@ -151,7 +151,7 @@ def sync_points(plan: StreamPlan) -> list[int]:
     return [number for number, submission in enumerate(plan.submissions) if submission.waits]
 
 
-def could_start(sample: Program, plan: StreamPlan, reach: int) -> dict[int, int]:
+def could_start(sample: Program, plan: StreamPlan, max_lookahead: int) -> dict[int, int]:
     """The earliest start of each reload, all others being where they are, in the place it has."""
     count, begin = len(plan.submissions), starts(plan)
     waits = {r.weight: r.submission for r in plan.records if isinstance(r, Wait)}
@@ -162,7 +162,7 @@ def could_start(sample: Program, plan: StreamPlan, reach: int) -> dict[int, int]
         unrolled = [n + turn * count for turn in range(-9, 1) for n in layers]
         place = unrolled.index(waits[weight], len(unrolled) - len(layers))
         before = begin[plan.streamed[number - 1]] - (0 if number else count)
-        earliest = max(unrolled[place - reach], before, releases[weight] - count + 1)
+        earliest = max(unrolled[place - max_lookahead], before, releases[weight] - count + 1)
         for other in plan.streamed:
             low, high = plan.offsets[weight], plan.offsets[weight] + sample.needs[weight][0]
             first, end = plan.offsets[other], plan.offsets[other] + sample.needs[other][0]

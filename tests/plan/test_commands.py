@@ -30,7 +30,7 @@ FEW = Specialization()
 @pytest.fixture(params=[(name, storage) for name in NAMES for storage in STORAGES],
                 ids="-".join)
 def planned(request):
-    """A work list and its memory plan."""
+    """A command list and its memory plan."""
     name, storage = request.param
     work = lower(graph_of_file(name), Target(storage=storage, max_texels=1 << 26))
     return work, plan(work, exact_requirements)
@@ -97,7 +97,7 @@ def test_a_run_in_which_every_step_is_timed(planned):
 def test_weights(planned):
     work, memory = planned
     made = weight_plan(work, memory)
-    assert made.weights == tuple(weight.storage for weight in work.catalog)
+    assert made.weights == tuple(weight.storage for weight in work.weight_table)
     staging = memory.staging_bytes
     for batch in made.prepack.batches:
         check_ranges(batch.commands, work.storages, staging)

@@ -10,7 +10,7 @@ from properties import examples
 from vkrt.errors import InputError
 from vkrt.plan.blocks import lifetimes
 from vkrt.plan.plan import default_requirements, plan
-from vkrt.work.work_list import WorkList
+from vkrt.work.command_list import CommandList
 
 
 def chain_of_three(sizes=(1024, 2048, 1024, 512)):
@@ -202,7 +202,7 @@ def test_nobody_reads_another_tenants_bytes(seed, unified, granularity):
 
 
 def test_empty_work():
-    result = plan(WorkList())
+    result = plan(CommandList())
     assert result.blocks == result.batches == () and result.peak_bytes == 0
     assert [used for _, used in simulate(result)] == [0] * 5
 
@@ -226,4 +226,4 @@ def test_default_requirements():
                                    {"block_bytes": -1}])
 def test_wrong_arguments(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
-        plan(WorkList(), **wrong)
+        plan(CommandList(), **wrong)

@@ -7,7 +7,7 @@ from spill_samples import interpret, moved_bytes, moves, placed, run_spill
 from vkrt.errors import InputError
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.spill import Spill
-from vkrt.work.work_list import WorkList
+from vkrt.work.command_list import CommandList
 
 
 def skip_over_a_wide_middle():
@@ -21,7 +21,7 @@ def skip_over_a_wide_middle():
     return make.work, a
 
 
-def unet(depth: int, base: int = 1 << 14) -> WorkList:
+def unet(depth: int, base: int = 1 << 14) -> CommandList:
     """Maps of the way down that the way up reads: half the bytes with every level."""
     make = Maker()
     now, skips = make.input(base), []
@@ -129,7 +129,7 @@ def test_unet(depth):
     assert interpret(work) == interpret(spilled)
 
 
-def deep_and_wide() -> WorkList:
+def deep_and_wide() -> CommandList:
     """Five skips of equal size, and a bottom that needs room for two of them."""
     make = Maker()
     now, skips = make.input(64), []
@@ -241,10 +241,10 @@ def test_arguments():
     for options in ({"limit": -1}, {"limit": 0, "lookahead": -1}):
         with pytest.raises(InputError, match="expected 0 or more"):
             run_spill(work, **options)
-    assert run_spill(WorkList(), 0)[1].arena_after == 0
+    assert run_spill(CommandList(), 0)[1].arena_after == 0
 
 
-def wide_moments(sizes, first: int = 64) -> WorkList:
+def wide_moments(sizes, first: int = 64) -> CommandList:
     """Activations of these sizes, then two moments of wide ones, then all of them read.
 
     Beside the step that makes the last of them `first` bytes more are in use.

@@ -61,7 +61,7 @@ def test_every_step_reads_what_it_would_have(seed):
                             for s in spilled.steps[early:late + 1])
         # What is copied back early takes no room that was asked for.
         assert arenas[1] <= max(arenas[0], int(part * before))
-    # The work list itself is untouched.
+    # The command list itself is untouched.
     assert [(s.writes, s.reads) for s in work.steps] == [(s.writes, s.reads) for s in steps]
 
 

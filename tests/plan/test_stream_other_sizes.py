@@ -1,4 +1,4 @@
-"""One plan of reloads for all sizes: where its submissions begin in other work lists. No driver."""
+"""One plan of reloads for all sizes: where its submissions begin in other command lists."""
 
 from dataclasses import replace
 
@@ -24,8 +24,8 @@ def graph():
 
 def planned(work):
     """A plan that streams as much as it can."""
-    catalog = work.catalog
-    placement = Placements(catalog, (Placement("direct", "for the test"),) * len(catalog))
+    table = work.weight_table
+    placement = Placements(table, (Placement("direct", "for the test"),) * len(table))
     made = plan(work, placements=placement, budget=Budget(None, lookahead=1))
     assert made.stream is not None and len(made.stream.submissions) > 3
     return made
@@ -33,12 +33,12 @@ def planned(work):
 
 @pytest.fixture(scope="module")
 def streamed(graph):
-    """The work list at the bounds, and its plan."""
+    """The command list at the bounds, and its plan."""
     work = lower(graph, Target())
     return work, planned(work)
 
 
-def test_the_same_work_list_has_the_same_submissions(streamed):
+def test_the_same_command_list_has_the_same_submissions(streamed):
     work, made = streamed
     found = submissions_at(made.stream, made.placements, work, work)
     assert found == made.submissions
@@ -55,11 +55,11 @@ def test_other_sizes(graph, streamed, sizes):
     ends = {end for _, end in found}
     assert all(i + 1 in ends for i, s in enumerate(other.steps) if isinstance(s, HostCall))
     # Every streamed weight is read while its place is its own.
-    users = {weight.storage: weight.users for weight in other.catalog}
+    users = {weight.storage: weight.users for weight in other.weight_table}
     released = {r.weight: r.submission for r in made.stream.records if isinstance(r, Release)}
     for number, submission in enumerate(made.stream.submissions):
         for weight in submission.waits:
-            steps = users[made.placements.catalog[weight].storage]
+            steps = users[made.placements.weight_table[weight].storage]
             assert steps and found[number][0] <= steps[0]
             assert steps[-1] < found[released[weight]][1]
 
@@ -74,7 +74,7 @@ def test_weights_in_another_order_are_refused(streamed):
 
 
 def read_twice(work):
-    """Work lists whose last kernel reads the weight of an earlier one too, each with the step of
+    """Command lists whose last kernel reads the weight of an earlier one too, each with the step of
     that one and the operand."""
     last = max(i for i, step in enumerate(work.steps) if isinstance(step, Dispatch))
     for number, step in enumerate(work.steps[:last]):
@@ -90,7 +90,7 @@ def test_a_weight_that_other_sizes_read_later(graph):
     tried = 0
     for base, number, operand in read_twice(lower(graph, Target())):
         made = planned(base)
-        waits = [[made.placements.catalog[i].storage for i in submission.waits]
+        waits = [[made.placements.weight_table[i].storage for i in submission.waits]
                  for submission in made.stream.submissions]
         place = next((i for i, each in enumerate(waits) if each == [operand.storage.id]), 0)
         if not 0 < place < len(waits) - 1:

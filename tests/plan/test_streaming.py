@@ -7,9 +7,9 @@ from stream_samples import Program, check, in_sequence, program, starts, sync_po
 
 from vkrt.errors import InputError
 from vkrt.plan.stream import streaming
-from vkrt.plan.stream.choice import Choice, Family, sets_once
 from vkrt.plan.stream.pool import Candidate, arrange
 from vkrt.plan.stream.records import Cost, Release, Reload, Submission, Wait
+from vkrt.plan.stream.streamed_sets import Family, StreamedSet, sets_once
 from vkrt.plan.stream.streaming import plan_stream
 
 TWELVE = in_sequence(*[64] * 12)
@@ -169,7 +169,7 @@ def test_a_weight_used_at_both_ends_stays():
     plan = sample.plan(128, lookahead=0)
     assert plan.resident == (0,) and plan.streamed == (1, 2, 3, 4)
     assert plan.minimum_budget == 128 == plan.peak_bytes
-    # Used at the last but one step only, it leaves its place to nobody either: look-ahead.
+    # Used at the last but one step only, it leaves its place to nobody either: lookahead.
     ahead = program([(64, 0, 4), *((64, i) for i in range(1, 6))], steps=6)
     assert 0 in ahead.plan(None, lookahead=1).resident
 
@@ -248,7 +248,7 @@ def test_who_may_not_be_streamed():
 
 def test_a_weight_that_takes_no_memory():
     """One that is read in the file itself: not streamed, and free."""
-    sample = Program(TWELVE.catalog, ((0, 1, 0xFF), *TWELVE.needs[1:]), 12)
+    sample = Program(TWELVE.weight_table, ((0, 1, 0xFF), *TWELVE.needs[1:]), 12)
     plan = sample.plan(None, lookahead=1)
     assert plan.resident == (0,) and plan.peak_bytes == plan.pool_bytes == 128
 
@@ -256,8 +256,8 @@ def test_a_weight_that_takes_no_memory():
 def test_a_weight_without_bytes_in_the_file():
     """It has memory of its own all the same, and nothing to be read."""
     sample = in_sequence(*[64] * 6)
-    empty = Program((*sample.catalog[:2], replace(sample.catalog[2], nbytes=0),
-                     *sample.catalog[3:]), sample.needs, 6)
+    empty = Program((*sample.weight_table[:2], replace(sample.weight_table[2], nbytes=0),
+                     *sample.weight_table[3:]), sample.needs, 6)
     plan = empty.plan(None, lookahead=1)
     assert plan.resident == (2,) and plan.peak_bytes == 192
 
@@ -287,11 +287,11 @@ def test_what_is_always_needed_stays():
 
     across = [needed(0, 0, 5), *(needed(k, k) for k in range(1, 6))]
     assert Family(across, 0).everything().streamed == (1, 2, 3, 4, 5)
-    assert Family(across, 0).choice_of((0, 2, 4)).streamed == (2, 4)
+    assert Family(across, 0).set_of((0, 2, 4)).streamed == (2, 4)
     # Two layers, one ahead: each place is taken in both of them.
     pair = Family([needed(0, 0), needed(1, 3)], 1)
-    assert pair.everything() == Choice(0, 128, ())
-    assert Family([needed(0, 0), needed(1, 3)], 0).everything() == Choice(128, 64, (0, 1))
+    assert pair.everything() == StreamedSet(0, 128, ())
+    assert Family([needed(0, 0), needed(1, 3)], 0).everything() == StreamedSet(128, 64, (0, 1))
 
 
 def test_the_sets_of_the_same_candidates_are_made_once_within(monkeypatch):
@@ -299,18 +299,18 @@ def test_the_sets_of_the_same_candidates_are_made_once_within(monkeypatch):
     candidates = [Candidate(k, 64 * (k % 5 + 1), 64, 60, k, k) for k in range(30)]
     asked = tuple(range(0, 30, 3))
     others = Family(candidates, 1)
-    others.choice_of(asked)
-    alone, with_another = Family(candidates, 1).choices(), others.choices()
+    others.set_of(asked)
+    alone, with_another = Family(candidates, 1).sets(), others.sets()
     made, make = [], Family._make
     monkeypatch.setattr(Family, "_make", lambda self: made.append(1) or make(self))
     with sets_once():
         again = Family(candidates, 1)
-        again.choice_of(asked)
-        assert again.choices() == with_another != alone
-        assert Family(candidates, 1).choices() == alone
+        again.set_of(asked)
+        assert again.sets() == with_another != alone
+        assert Family(candidates, 1).sets() == alone
         assert len(made) == 1
-        assert Family(candidates, 0).choices() != alone and len(made) == 2
-    assert Family(candidates, 1).choices() == alone and len(made) == 3
+        assert Family(candidates, 0).sets() != alone and len(made) == 2
+    assert Family(candidates, 1).sets() == alone and len(made) == 3
 
 
 def test_few_sets_are_placed_in_vain(monkeypatch):
@@ -347,7 +347,7 @@ def test_exactly_the_minimum():
 def test_the_message_names_the_parts():
     with pytest.raises(InputError, match=r"budget=5,000: expected at least 31,600 bytes "
                        r"\(10,000 for everything but weights, 8,800 of weights that stay, 12,800 "
-                       r"of a pool for 10 weights at a look-ahead of 1; a look-ahead of 0 needs "
+                       r"of a pool for 10 weights at a lookahead of 1; a lookahead of 0 needs "
                        r"25,200\)"):
         in_sequence(*[6400] * 10, 2400, 6400).plan(5000, fixed_bytes=10000,
                                                    streamable=range(10))
@@ -357,7 +357,7 @@ def test_a_look_ahead_beyond_the_layers():
     """It is cut to what leaves a place to share; with all of them ahead everything stays."""
     plan = TWELVE.plan(768, lookahead=99)
     assert plan.streamed == () and plan.minimum_budget == 768
-    with pytest.raises(InputError, match="a look-ahead of 0 needs 64"):
+    with pytest.raises(InputError, match="a lookahead of 0 needs 64"):
         TWELVE.plan(767, lookahead=99)
     most = TWELVE.plan(None, lookahead=10)
     assert most.lookahead == 10 and most.pool_bytes == 704
@@ -371,4 +371,4 @@ def test_arguments_that_make_no_sense(arguments):
     options = {"fixed_bytes": 0, "budget": 1000, "needs": TWELVE.needs, **arguments}
     needs = options.pop("needs")
     with pytest.raises(InputError, match="expected"):
-        plan_stream(TWELVE.catalog, needs, 12, **options)
+        plan_stream(TWELVE.weight_table, needs, 12, **options)

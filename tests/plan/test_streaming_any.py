@@ -21,11 +21,11 @@ def budgets(sample: Program, lookahead: int | None, count: int) -> list[int]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_budget(seed, lookahead):
     sample = random_program(seed)
-    reach = 4 if lookahead is None else lookahead
+    max_lookahead = 4 if lookahead is None else lookahead
     read = None
     for budget in budgets(sample, lookahead, 5):
         plan = sample.plan(budget, 7, lookahead=lookahead)
-        check(sample, plan, reach)
+        check(sample, plan, max_lookahead)
         assert plan.peak_bytes <= budget and plan.minimum_budget <= budget
         assert read is None or plan.bytes_per_run <= read
         read = plan.bytes_per_run
@@ -40,7 +40,7 @@ def test_random_programs_stream():
     assert any(len(submission.waits) > 1 for plan in plans for submission in plan.submissions)
     assert any(r.ahead for plan in plans for r in plan.reloads)
     assert sum(len(w.users) > 1 for seed in SEEDS
-               for w in random_program(seed).catalog) > len(SEEDS)
+               for w in random_program(seed).weight_table) > len(SEEDS)
 
 
 @pytest.mark.parametrize("lookahead", [0, 1, 2, None])
@@ -71,7 +71,7 @@ def test_pool_of_equal_weights(count, lookahead):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_pool_is_what_lives_at_once(seed):
-    """With a look-ahead of one the pool is no larger than the largest pair of neighbours."""
+    """With a lookahead of one the pool is no larger than the largest pair of neighbours."""
     chance = random.Random(seed)
     sizes = [chance.randint(50, 1000) for _ in range(chance.randint(6, 40))]
     plan = in_sequence(*sizes).plan(None, lookahead=1)
@@ -80,7 +80,7 @@ def test_pool_is_what_lives_at_once(seed):
 
 
 def fewest_bytes(sizes: list[int], limits: list[int]) -> list[int]:
-    """The fewest bytes to read with a look-ahead of one for each limit of memory, of all sets.
+    """The fewest bytes to read with a lookahead of one for each limit of memory, of all sets.
 
     Bit b of a number says that b bytes can be resident. For each size of the pool, and each weight
     as the last one that is streamed: its neighbour before it is any that fits beside it.
@@ -136,12 +136,12 @@ def test_many_weights():
     assert sample.total // 2 - middle.peak_bytes < 1600
 
 
-# The look-ahead that is chosen
+# The lookahead that is chosen
 
 
 def costs(sample: Program, compute: list[float], transfer: float) -> Cost:
     """A cost model in which all weights take `transfer` seconds together."""
-    return Cost(tuple(compute), sum(w.nbytes for w in sample.catalog) / transfer)
+    return Cost(tuple(compute), sum(w.nbytes for w in sample.weight_table) / transfer)
 
 
 def test_one_is_enough_for_equal_layers():
@@ -180,7 +180,7 @@ def test_moves_shorten_a_run():
 
     def total(plan):
         return simulate_run(plan, cost.submission_seconds(plan.submissions),
-                            {w: cost.weight_seconds(sample.catalog[w].nbytes)
+                            {w: cost.weight_seconds(sample.weight_table[w].nbytes)
                              for w in plan.streamed}).total
 
     assert starts(one) != starts(free) and total(free) <= total(one)

@@ -81,10 +81,10 @@ def test_bounds(seed):
     sample = random_program(seed)
     plan = sample.plan(None)
     cost = Cost(tuple(0.5 + step % 3 for step in range(sample.steps)), 50.0, reload_seconds=0.25)
-    seconds = {w: cost.weight_seconds(sample.catalog[w].nbytes) for w in plan.streamed}
+    seconds = {w: cost.weight_seconds(sample.weight_table[w].nbytes) for w in plan.streamed}
     line = simulate_run(plan, cost.submission_seconds(plan.submissions), seconds)
     compute, transfer = sum(cost.step_seconds), sum(seconds.values())
-    assert transfer == pytest.approx(sum(0.25 + sample.catalog[w].nbytes / 50
+    assert transfer == pytest.approx(sum(0.25 + sample.weight_table[w].nbytes / 50
                                          for w in plan.streamed))
     assert line.total == pytest.approx(compute + sum(line.waits))
     assert max(compute, transfer) <= line.total + 1e-9

@@ -1,4 +1,4 @@
-"""Limits of a device in the terms of work lists."""
+"""Limits of a device in the terms of command lists."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def relu(*sizes: int) -> Graph:
 ])
 def test_cover(invocations, steps, local_size, groups):
     """At least 4 groups where there is long work for them, and no dimension beyond the limit."""
-    size, made = Target().cover(invocations, steps)
+    size, made = Target().dispatch_size(invocations, steps)
     assert (size, made) == (local_size, groups)
     assert size * made[0] * made[1] >= invocations
 

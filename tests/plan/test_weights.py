@@ -1,4 +1,4 @@
-"""The catalog: which weights lie in the file as the kernels read them, and who reads them."""
+"""The weight table: which weights lie in the file as the kernels read them, and who reads them."""
 
 import math
 import random
@@ -17,17 +17,17 @@ from vkrt.ops import strided_copy
 from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.placement import placements_of
 from vkrt.plan.schedule import schedule
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, itemsize
 from vkrt.work.weights import copied_bytes
-from vkrt.work.work_list import WorkList
 
 PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",
             "superres_small", "toy"]
 
 
-def lowered(name: str, storage: str = "texel") -> WorkList:
+def lowered(name: str, storage: str = "texel") -> CommandList:
     data = memoryview((MODELS / f"{name}.pte").read_bytes())
     program = pte.read_program(data)
     graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic, mutated)
@@ -58,10 +58,10 @@ def packed_elements(record: Prepack) -> list[int | None]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_file_layout_is_what_the_copy_would_make(name):
     work = lowered(name)
-    catalog = work.catalog
-    assert len(catalog) == len(work.prepacks)
-    assert {weight.layout for weight in catalog} <= {"file", "packed"}
-    for weight in catalog:
+    table = work.weight_table
+    assert len(table) == len(work.prepacks)
+    assert {weight.layout for weight in table} <= {"file", "packed"}
+    for weight in table:
         record = work.prepacks[weight.prepack]
         size = itemsize(record.constant.dtype)
         count = record.constant.nbytes // size
@@ -78,23 +78,23 @@ def test_file_layout_is_what_the_copy_would_make(name):
 
 def test_programs_have_both_layouts_and_tails():
     """Or the test above would say little."""
-    weights = [w for name in PROGRAMS for w in lowered(name).catalog]
+    weights = [w for name in PROGRAMS for w in lowered(name).weight_table]
     assert sum(w.layout == "packed" for w in weights) > 10
     assert sum(w.layout == "file" for w in weights) > 10
     assert {4, 8, 12} <= {w.tail for w in weights}
 
 
 def test_images():
-    weights = lowered("conv_mix", "texture3d").catalog
+    weights = lowered("conv_mix", "texture3d").weight_table
     assert {w.layout for w in weights} == {"image", "file"}  # vectors are buffers all the same
     assert all(w.tail == 0 for w in weights if w.layout == "image")
 
 
 def test_where_and_who():
     work = lowered("mlp")
-    catalog = work.catalog
-    assert [w.prepack for w in catalog] == list(range(len(work.prepacks)))
-    for weight, record in zip(catalog, work.prepacks):
+    table = work.weight_table
+    assert [w.prepack for w in table] == list(range(len(work.prepacks)))
+    for weight, record in zip(table, work.prepacks):
         assert (weight.offset, weight.nbytes, weight.source, weight.storage, weight.name) == (
             record.constant.offset, record.constant.nbytes, 0, record.target.storage.id,
             record.name)
@@ -111,7 +111,7 @@ def test_users_in_any_place():
     make.step([b], [a, shared, shared])
     make.step([a], [b])
     make.step([a], [b, make.operand(shared.storage, 16, 16)])
-    first, second = make.work.catalog
+    first, second = make.work.weight_table
     assert first.users == (0, 1, 3)
     assert second.users == () and second.storage == unused.storage.id
 
@@ -121,7 +121,7 @@ def test_a_storage_packed_twice_is_one_weight():
     make.weight(64)
     make.weight(32)
     make.prepacks.insert(1, make.prepacks[0])
-    assert [(w.prepack, w.nbytes) for w in make.work.catalog] == [(0, 64), (2, 32)]
+    assert [(w.prepack, w.nbytes) for w in make.work.weight_table] == [(0, 64), (2, 32)]
 
 
 def packed(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=False, nbytes=None):
@@ -133,7 +133,7 @@ def packed(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=
     source = Operand(storage, sizes, constant, tuple(range(len(sizes))), raw=True)
     data = Constant(128, count * itemsize(constant) if nbytes is None else nbytes, constant)
     record = strided_copy.prepack(data, target, source, "w")
-    weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
+    weight, = CommandList(storages=(storage,), prepacks=(record,)).weight_table
     return record, weight
 
 
@@ -174,7 +174,7 @@ def test_rows_dtypes_and_raw():
 def test_nothing_lies_in_the_file():
     make = Maker()
     make.weight(0)
-    weight, = make.work.catalog
+    weight, = make.work.weight_table
     assert (weight.layout, weight.nbytes, weight.tail) == ("packed", 0, 0)
 
 
@@ -216,8 +216,8 @@ def test_copies_fill_a_weight_exactly(dtype, sizes):
     target = Operand(Storage(0, "weight", max(shape.nbytes, 16), dtype), sizes, dtype, shape.order)
     source = Operand(target.storage, sizes, dtype, shape.order, raw=True)
     record = strided_copy.prepack(Constant(64, nbytes, dtype), target, source, "weight")
-    work = WorkList(storages=(target.storage,), prepacks=(record,))
-    assert work.catalog[0].layout == "file"
+    work = CommandList(storages=(target.storage,), prepacks=(record,))
+    assert work.weight_table[0].layout == "file"
     batches, _ = schedule([record], 256, {}, (0,))
     end = 0
     for batch in batches:

@@ -4,7 +4,7 @@
 
 A line for each program: steps, and the most bytes that are alive at once, with each value of
 `prefer`. The picture has a panel for each program, from the first step to the last. No program is
-loaded: these are the storages of work lists for the device, as planned.
+loaded: these are the storages of command lists for the device, as planned.
 """
 
 from __future__ import annotations

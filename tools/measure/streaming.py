@@ -8,7 +8,7 @@
 For budgets from the smallest possible to the one under which everything stays on the device, it
 loads and times
 
-    look-ahead  weights="stream" with the budget: what vkrt does by default
+    lookahead  weights="stream" with the budget: what vkrt does by default
     in turns    exactly the same plan (the same weights stream through the same places), but that
                 every reload begins when the step before its first user is complete: transfers and
                 computing never overlap. No option of vkrt.load does this; it is for comparison.
@@ -30,7 +30,7 @@ times the sum of all budgets in device memory; --budgets makes that less.
 What is hidden, of what could be, by two counts:
 
     t0 = a run in turns: T of transfers (as the reader measures them) and C, the rest
-    tn = a run with look-ahead
+    tn = a run with lookahead
     t1 = transfers and computing side by side
 
     share = (t0 - tn) / min(T, C)      share side by side = (t0 - tn) / (t0 - t1)
@@ -272,7 +272,7 @@ class Bench:
         self.rows: list[Row] = []
         self.runners: list[Runner] = []
         self.resident: Runner
-        self.minimum: list[int]  # the smallest budgets, with look-ahead and without
+        self.minimum: list[int]  # the smallest budgets, with lookahead and without
         self.wrong: list[str] = []
 
     def load(self, count: int) -> None:
@@ -323,7 +323,7 @@ class Bench:
     def check(self) -> bool:
         """Prints what must not be; True if there is nothing."""
         for row in self.rows:
-            for name, runner in (("look-ahead", row.ahead), ("in turns", row.turns),
+            for name, runner in (("lookahead", row.ahead), ("in turns", row.turns),
                                  ("n=0", row.n0)):
                 where = f"budget {row.budget:,}, {name}"
                 planned = runner.stream.bytes_per_run
@@ -339,7 +339,7 @@ class Bench:
     def report(self) -> str:
         """The tables, and what they are about."""
         full = self.resident
-        times = [("budget", "peak MB", "pool MB", "MB read", "look-ahead", "in turns",
+        times = [("budget", "peak MB", "pool MB", "MB read", "lookahead", "in turns",
                   "side by side", "n=0", "MB read")]
         times += [(f"{row.budget / 1e6:.2f}", f"{row.ahead.peak / 1e6:.2f}",
                    f"{row.ahead.stream.pool_bytes / 1e6:.2f}",
@@ -383,10 +383,10 @@ def plot(bench: Bench, path: Path) -> None:
     budgets = [*(row.budget / 1e6 for row in bench.rows), full.peak / 1e6]
     for name, title, colour in (("turns", "the same transfers, without overlap", "#d55e00"),
                                 ("n0", "stream_lookahead=0", "#009e73"),
-                                ("ahead", "look-ahead", "#0072b2")):
+                                ("ahead", "lookahead", "#0072b2")):
         runners = [*(getattr(row, name) for row in bench.rows), full]
         times.plot(budgets, [r.samples.wall for r in runners], "o-", color=colour, label=title)
-        if name != "turns":  # reads what look-ahead does
+        if name != "turns":  # reads what lookahead does
             reads.plot(budgets, [r.bytes_per_run / 1e6 for r in runners], "o-", color=colour)
     times.axhline(full.samples.wall, color="grey", label="all weights resident")
     times.set(xlim=(0, None), ylim=(0, None), ylabel="ms per inference, median")

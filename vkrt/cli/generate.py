@@ -15,7 +15,7 @@ from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
 from vkrt.program.program import Program
 from vkrt.text.answer import Answer
-from vkrt.text.generate import Choice
+from vkrt.text.generate import ChooseToken
 from vkrt.text.grammar import Grammars
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
@@ -213,7 +213,7 @@ class _Writer:
         elif options.chat:
             self.clear()
 
-    def choice(self) -> Choice:
+    def choice(self) -> ChooseToken:
         """What chooses the tokens of one answer."""
         if self.grammar is None:
             return self.sampler

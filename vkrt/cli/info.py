@@ -25,8 +25,8 @@ from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.refusals import with_smaller
 from vkrt.vk.device import Device
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
-from vkrt.work.work_list import WorkList
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +159,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
 
 
 def _predict(description: Description, name: str, device: Device, options: LoadOptions,
-             compiles: bool) -> tuple[WorkList, MemoryPlan, dict[str, Any]]:
+             compiles: bool) -> tuple[CommandList, MemoryPlan, dict[str, Any]]:
     planned = description.compile(name, OpenDevice(device), options)
     work = planned.work
     return work, planned.memory, _pipelines(device, work, options, compiles)
@@ -176,7 +176,7 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
             "lookahead": stream.lookahead if stream else 0}
 
 
-def _crossings(work: WorkList) -> dict[str, int]:
+def _crossings(work: CommandList) -> dict[str, int]:
     """What the host's part costs a run: how often it waits for the device, and what it reads and
     writes of the device's memory for its kernels, in bytes."""
     calls = [step for step in work.steps if isinstance(step, HostCall)]
@@ -185,7 +185,7 @@ def _crossings(work: WorkList) -> dict[str, int]:
             "host_writes": sum(operand.nbytes for call in calls for operand in call.writes)}
 
 
-def _pipelines(device: Device, work: WorkList, options: LoadOptions,
+def _pipelines(device: Device, work: CommandList, options: LoadOptions,
                compiles: bool) -> dict[str, Any]:
     """How many pipelines the dispatches have, and the milliseconds that creating them takes."""
     pipelines = Pipelines(device)

@@ -13,9 +13,9 @@ from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.vk.device import Device
+from vkrt.work.command_list import CommandList
 from vkrt.work.option_values import PREFERENCES
 from vkrt.work.tensor import Operand
-from vkrt.work.work_list import WorkList
 
 # Of the tensors that are alive at the peak, the largest
 MOST = 8
@@ -23,7 +23,7 @@ MOST = 8
 HOST, STATE = -1, -2
 
 
-def at_the_peak(work: WorkList, operators: list[str]) -> dict[str, Any]:
+def at_the_peak(work: CommandList, operators: list[str]) -> dict[str, Any]:
     """What is alive when the most bytes of activations are.
 
     Args:
@@ -79,7 +79,7 @@ def lines(peak: dict[str, Any], others: dict[str, dict[str, int]]) -> list[str]:
     return found
 
 
-def _makers(work: WorkList) -> dict[int, tuple[int, Operand]]:
+def _makers(work: CommandList) -> dict[int, tuple[int, Operand]]:
     """By the id of a storage the node that writes it first, and what it writes of it."""
     found = {record.operand.storage.id: (STATE, record.operand) for record in work.states}
     for operand in work.inputs:
@@ -91,7 +91,7 @@ def _makers(work: WorkList) -> dict[int, tuple[int, Operand]]:
     return found
 
 
-def _node_at(work: WorkList, time: int) -> int:
+def _node_at(work: CommandList, time: int) -> int:
     """The node at a time of `lifetimes`; one behind all nodes after the last step."""
     if time == 0:
         return HOST

@@ -43,7 +43,7 @@ from vkrt.ops.tiles import CONVOLUTIONS as CONVOLUTION_TILES
 from vkrt.ops.tiles import PRODUCTS as PRODUCT_TILES
 from vkrt.ops.tiles import with_wide
 from vkrt.plan.options import LoadOptions
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.tensor import Constant, Tensor
@@ -301,7 +301,7 @@ def tune_specialize(bench: Bench) -> tuple[dict[str, list[str]], str]:
     table: dict[str, list[str]] = {}
     said = []
     for family, (shader, graph) in FAMILIES.items():
-        names = [spec.name for spec in catalog().get(shader).specs if spec.may_be_pushed]
+        names = [spec.name for spec in shader_library().get(shader).specs if spec.may_be_pushed]
         pushed = bench.seconds(graph(), specialize={}, shares=False)
 
         def times(some: list[str], family=family, graph=graph, pushed=pushed) -> float:

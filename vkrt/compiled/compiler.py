@@ -27,13 +27,13 @@ from vkrt.memory.source import Source
 from vkrt.plan.options import LoadOptions
 from vkrt.report.stopwatch import OnProgress
 from vkrt.runtime.open_device import OpenDevice
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.version import __version__
 from vkrt.vk.device import Device
-from vkrt.work.host_arguments import CHOICE
+from vkrt.work.command_list import CommandList
+from vkrt.work.host_arguments import BRANCH
 from vkrt.work.records import HostCall
 from vkrt.work.tensor import round_up
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,10 @@ class _Job:
                 source.check_unchanged()
         return compiled, weights.nbytes
 
-def _check_host(work: WorkList, name: str) -> None:
+def _check_host(work: CommandList, name: str) -> None:
     """Refuses kernels of the host, which a runtime without Python has none of."""
     kernels = sorted({step.kernel for step in work.steps
-                      if isinstance(step, HostCall) and step.table is None} - {CHOICE})
+                      if isinstance(step, HostCall) and step.table is None} - {BRANCH})
     if kernels:
         raise UnsupportedError(f"{name}: {', '.join(kernels)} run on the host, and a compiled "
                                "program has no kernels for that; load the .pte file")
@@ -182,7 +182,7 @@ def _write_modules(file: BinaryIO, executables: Sequence[Executable]) -> tuple[M
     modules = []
     for name in sorted(shaders_of(executables)):
         file.write(bytes(-file.tell() % 4))
-        code = bytes(catalog().get(name).spirv)
+        code = bytes(shader_library().get(name).spirv)
         modules.append(module_of(name)._replace(sha256=sha256(code).hex(),
                                                 offset=file.tell(), nbytes=len(code)))
         file.write(code)

@@ -26,8 +26,8 @@ from vkrt.lowering.lowering import lower
 from vkrt.lowering.reuse import with_weights_of
 from vkrt.memory.source import Source
 from vkrt.plan.options import LoadOptions
+from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import Tensor
-from vkrt.work.work_list import WorkList
 
 
 def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[Graph]:
@@ -60,15 +60,15 @@ def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[G
 
 @dataclass(frozen=True)
 class LoweredMethod:
-    """The work lists of a method at all shapes.
+    """The command lists of a method at all shapes.
 
     Attributes:
         graphs: the largest first.
-        works: their work lists. The first has the weights of all of them.
+        works: their command lists. The first has the weights of all of them.
     """
 
     graphs: tuple[Graph, ...]
-    works: tuple[WorkList, ...]
+    works: tuple[CommandList, ...]
 
     @classmethod
     def of(cls, graphs: Sequence[Graph], device: Any, sources: Sequence[Any],
@@ -97,14 +97,14 @@ class LoweredMethod:
                 base = with_weights_of(base, work)
         return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
 
-    def compiled(self, names: Sequence[str], works: Sequence[WorkList], device: Any,
+    def compiled(self, names: Sequence[str], works: Sequence[CommandList], device: Any,
                  options: LoadOptions, written: Source, shared: tuple[SharedUse, ...]
                  ) -> CompiledMethod:
         """The method with its weights read from the compiled program.
 
         Args:
             names: of all methods of the program.
-            works: the work lists, with the constants that they read there.
+            works: the command lists, with the constants that they read there.
             written: the file of the compiled program, which has the weights already.
             shared: the weights that it has not to itself.
         """

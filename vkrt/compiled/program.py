@@ -24,7 +24,7 @@ from vkrt.runtime.fit import fitted
 from vkrt.runtime.mapping import mapper_of
 from vkrt.runtime.weight_store import SharedWeights
 from vkrt.runtime.weights import Weights
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 
 # Options of a load that a compiled program leaves open
 OPEN = ("prefetch", "keep_cached", "pipeline_cache", "plan_cache")
@@ -185,7 +185,7 @@ class CompiledProgram:
         try:
             check_interfaces(modules)
             for module in modules:
-                if sha256(catalog().get(module.name).spirv).hex() != module.sha256:
+                if sha256(shader_library().get(module.name).spirv).hex() != module.sha256:
                     raise another_shader(module.name)
         except UnsupportedError as error:
             raise UnsupportedError(
@@ -195,7 +195,7 @@ class CompiledProgram:
     # What a program's file has and this one has not
 
     def whole(self) -> NoReturn:
-        """There is no graph with nodes, and no work list."""
+        """There is no graph with nodes, and no command list."""
         raise UnsupportedError(f"{self.source.name} is a compiled program and has no graph; load "
                                f"{self.compiled.program}, of which it was made")
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from vkrt.executable.program import SharedUse
 from vkrt.plan.contents import contents_of
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class SharedWeights:
             of those of `work`.
     """
 
-    work: WorkList
+    work: CommandList
     storages: Mapping[int, tuple[int, ...]]
 
 
-def shared_weights(works: Sequence[WorkList], copied: Sequence[Sequence[int]],
+def shared_weights(works: Sequence[CommandList], copied: Sequence[Sequence[int]],
                    ) -> list[SharedWeights]:
     """The weights that several methods read, those of the same methods together.
 
@@ -66,14 +66,14 @@ def uses_of(method: int, shared: Sequence[SharedWeights]) -> tuple[SharedUse, ..
                  if method in one.storages)
 
 
-def _alone(work: WorkList, storages: Sequence[int]) -> WorkList:
-    """Some weights of a work list, with their storages numbered anew."""
+def _alone(work: CommandList, storages: Sequence[int]) -> CommandList:
+    """Some weights of a command list, with their storages numbered anew."""
     made = {old: work.storages[old]._replace(id=new) for new, old in enumerate(storages)}
 
     def moved(record: Prepack) -> Prepack:
         return replace(record, target=replace(record.target,
                                               storage=made[record.target.storage.id]))
 
-    return WorkList(
+    return CommandList(
         storages=tuple(made.values()), storage=work.storage, target=work.target,
         prepacks=tuple(moved(p) for p in work.prepacks if p.target.storage.id in made))

@@ -1,8 +1,8 @@
-"""The weights of a compiled program: every constant that its work lists read, as kernels read it.
+"""The weights of a compiled program: the constants that command lists read, as kernels read them.
 
 What the host can pack lies packed in the file, so that loads map or copy it; the constants of
-images are as in the program. A work list that reads them from there is like the one before, but for
-where its constants are.
+images are as in the program. A command list that reads them from there is like the one before, but
+for where its constants are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import host_read
 from vkrt.report.stopwatch import OnProgress
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall, Prepack, StateRecord, Step
 from vkrt.work.tensor import Constant, round_up
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 # Bytes that a weight's place is a multiple of: the largest offset alignment that Vulkan lets a
 # driver ask for
@@ -39,32 +39,32 @@ class _Piece:
     Attributes:
         offset, nbytes: in the file.
         constant: what they are, or are made of.
-        packed: how, as (work list, weight); None for the constant's own bytes.
+        packed: how, as (command list, weight); None for the constant's own bytes.
     """
 
     offset: int
     nbytes: int
     constant: Constant
-    packed: tuple[WorkList, Weight] | None = None
+    packed: tuple[CommandList, Weight] | None = None
 
 
 class CompiledWeights:
-    """The weights of work lists, at their places in one file.
+    """The weights of command lists, at their places in one file.
 
     Args:
-        works: the work lists of all methods, for all devices.
+        works: the command lists of all methods, for all devices.
         sources: what their constants are read from.
 
     Attributes:
         end: where the last weight ends in the file.
     """
 
-    def __init__(self, works: Iterable[WorkList], sources: Sequence[Source]):
+    def __init__(self, works: Iterable[CommandList], sources: Sequence[Source]):
         self._sources = sources
         self._pieces: dict[object, _Piece] = {}
         self.end = PAGE
         for work in works:
-            weights = {weight.prepack: weight for weight in work.catalog}
+            weights = {weight.prepack: weight for weight in work.weight_table}
             # So that a run goes through the file
             for weight in _in_order_of_use(work):
                 record = work.prepacks[weight.prepack]
@@ -90,7 +90,7 @@ class CompiledWeights:
             self._add(_bytes_of(constant), constant.nbytes, constant, None)
 
     def _add(self, key: object, nbytes: int, constant: Constant,
-             packed: tuple[WorkList, Weight] | None) -> None:
+             packed: tuple[CommandList, Weight] | None) -> None:
         if key not in self._pieces:
             offset = round_up(self.end, ALIGNMENT)
             self._pieces[key] = _Piece(offset, nbytes, constant, packed)
@@ -122,14 +122,14 @@ class CompiledWeights:
                 first = constant.offset + start
                 file.write(data[first:first + min(PART, constant.nbytes - start)])
 
-    def apply(self, work: WorkList) -> WorkList:
-        """The work list with all of its constants in the file, which is its only source."""
+    def apply(self, work: CommandList) -> CommandList:
+        """The command list with all of its constants in the file, which is its only source."""
         prepacks = sorted(map(self._prepack, work.prepacks), key=lambda p: p.constant.offset)
         return replace(self.with_tables(work), prepacks=tuple(prepacks),
                        states=tuple(map(self._state, work.states)))
 
-    def with_tables(self, work: WorkList) -> WorkList:
-        """The work list with the tables in the file that its steps read rows of: of one at a
+    def with_tables(self, work: CommandList) -> CommandList:
+        """The command list with the tables in the file that its steps read rows of: of one at a
         further shape, whose weights and states are those of the first."""
         return replace(work, steps=tuple(map(self._step, work.steps)))
 
@@ -153,13 +153,13 @@ class CompiledWeights:
         return replace(constant, source=0, offset=self._pieces[_bytes_of(constant)].offset)
 
 
-def _in_order_of_use(work: WorkList) -> list[Weight]:
+def _in_order_of_use(work: CommandList) -> list[Weight]:
     """The weights in the order in which a run reads them first; those that it does not read are the
     last."""
-    return sorted(work.catalog, key=lambda weight: weight.users[:1] or (len(work.steps),))
+    return sorted(work.weight_table, key=lambda weight: weight.users[:1] or (len(work.steps),))
 
 
-def _pack(reader: Reader, work: WorkList, weight: Weight, memory: np.ndarray[Any, Any]) -> None:
+def _pack(reader: Reader, work: CommandList, weight: Weight, memory: np.ndarray[Any, Any]) -> None:
     """Puts a weight as kernels read it into memory of as many bytes as its storage has."""
     memory[:] = 0
     reader.run([transfer_of(host_read(work, weight), memory.ctypes.data, memory.nbytes)])

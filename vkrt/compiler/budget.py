@@ -18,8 +18,8 @@ from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import known
 from vkrt.passes.divide_activations import undivided
 from vkrt.plan.options import LoadOptions
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
-from vkrt.work.work_list import WorkList
 
 # Bytes of the weights that layers are divided to
 PARTS = (1 << 20, 1 << 18)
@@ -38,8 +38,8 @@ def first_target(target: Target, options: LoadOptions) -> Target:
     return undivided(target) if options.prefer == "balanced" else target
 
 
-def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkList | None:
-    """The work list in which the host reads the rows of constants that a run chooses; None where
+def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> CommandList | None:
+    """The command list in which the host reads the rows of constants that a run chooses; None where
     there is no budget, or no such rows."""
     if (options.memory_budget is None or work.target.reads_rows
             or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
@@ -48,8 +48,8 @@ def with_row_reads(graph: Graph, work: WorkList, options: LoadOptions) -> WorkLi
     return made if made.row_bytes else None
 
 
-def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterator[WorkList]:
-    """Work lists of a method that may take less memory than `work` and each other, and more time.
+def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iterator[CommandList]:
+    """Command lists of a method that may take less memory than `work` and others, and more time.
 
     Where other sizes will be lowered from `work`, no weights are in parts.
     """
@@ -68,16 +68,17 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     if work.memo is not None:
         return
     for most in PARTS:
-        if any(weight.nbytes > most for weight in work.catalog):
+        if any(weight.nbytes > most for weight in work.weight_table):
             yield _lowered(graph, replace(target, max_weight=most), work)
     made = _lowered(graph, replace(target, max_weight=PARTS[-1], rereads=True), work)
     # Where strips have weights of their own
-    if len({(weight.source, weight.offset) for weight in made.catalog}) < len(made.catalog):
+    weights = made.weight_table
+    if len({(weight.source, weight.offset) for weight in weights}) < len(weights):
         yield made
 
 
-def _lowered(graph: Graph, target: Target, first: WorkList) -> WorkList:
-    """The work list of a method for a target, with what lowering remembers for other sizes if
+def _lowered(graph: Graph, target: Target, first: CommandList) -> CommandList:
+    """The command list of a method for a target, with what lowering remembers for other sizes if
     `first`, the one that it may stand for, has it."""
     made = lower(graph, target)
     return made if first.memo is not None else replace(made, memo=None)

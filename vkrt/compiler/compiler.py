@@ -33,14 +33,14 @@ from vkrt.plan.placement import Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.other_sizes import submissions_at
 from vkrt.plan.weight_reads import mapped_read
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
 from vkrt.work.speed import Speed
 from vkrt.work.target import Target
-from vkrt.work.work_list import WorkList
 
 
-def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
-    """The graph at the sizes that need the most bytes of activations, and its work list.
+def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, CommandList]:
+    """The graph at the sizes that need the most bytes of activations, and its command list.
 
     Raises:
         UnsupportedError: the method needs what vkrt does not have.
@@ -56,13 +56,14 @@ def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Grap
     return max(zip(graphs, works), key=lambda entry: activation_bytes(entry[1], device, options))
 
 
-def plan_method(graph: Graph, base: WorkList, work: WorkList, device: Any, sources: Sequence[Any],
-                options: LoadOptions, shared: Collection[int] = ()) -> tuple[ShapePlan, Any]:
+def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
+                sources: Sequence[Any], options: LoadOptions, shared: Collection[int] = ()
+                ) -> tuple[ShapePlan, Any]:
     """Plans a method that is lowered already.
 
     Args:
-        graph: at the sizes of the work list.
-        base: the work list.
+        graph: at the sizes of the command list.
+        base: the command list.
         work: that, or that with its constants elsewhere.
         sources: `Source`s by number.
         shared: ids of the storages of weights that are on the device already.
@@ -78,14 +79,14 @@ def plan_method(graph: Graph, base: WorkList, work: WorkList, device: Any, sourc
     if work is base and not shared:
         base, work, memory, mapper = _best(graph, work, device, sources, options)
     else:
-        # Constants that lie elsewhere, and weights that are there, are those of this work list.
+        # Constants that lie elsewhere, and weights that are there, are those of this command list.
         work, memory, mapper = _planned(work, device, sources, options, shared)
     planned = Planned(graph, base, work, memory, specialization_of(device.info, options))
     return _shape_plan(planned), mapper
 
 
-def work_in_budget(graph: Graph, work: WorkList, device: Any, sources: Sequence[Any],
-                   options: LoadOptions) -> WorkList:
+def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequence[Any],
+                   options: LoadOptions) -> CommandList:
     """Of the ways to lower a method, the one that `plan_method` takes for the memory budget.
 
     Raises:
@@ -96,11 +97,11 @@ def work_in_budget(graph: Graph, work: WorkList, device: Any, sources: Sequence[
     return best
 
 
-def _best(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions
-          ) -> tuple[WorkList, WorkList, MemoryPlan, Any]:
-    """The best work list under the memory budget, the one that there is or a smaller one, and what
-    `_planned` makes of it."""
-    found: list[tuple[WorkList, WorkList, MemoryPlan, Any]] = []
+def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
+          ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
+    """The best command list under the memory budget, the one that there is or a smaller one, and
+    what `_planned` makes of it."""
+    found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
     rows = with_row_reads(graph, base, options)
     works = (base,) if rows is None else (base, rows)
@@ -132,15 +133,15 @@ def _best(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any], opt
     return best
 
 
-def _run_seconds(work: WorkList, memory: MemoryPlan, speed: Speed) -> float:
+def _run_seconds(work: CommandList, memory: MemoryPlan, speed: Speed) -> float:
     """What a run is expected to take if nothing of it overlaps."""
     streamed = memory.stream.bytes_per_run if memory.stream is not None else 0
     return sum(cost_of(work, speed).step_seconds) + streamed / speed.reads
 
 
-def _planned(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-             shared: Collection[int] = ()) -> tuple[WorkList, MemoryPlan, Any]:
-    """The work list, spilled where that is needed, its plan, and the imports of its mapped
+def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions,
+             shared: Collection[int] = ()) -> tuple[CommandList, MemoryPlan, Any]:
+    """The command list, spilled where that is needed, its plan, and the imports of its mapped
     weights."""
     mapper = device.mapper(sources, work.target.offset_alignment, options.weights == "map")
     search = PlanSearch(work, device, mapper.cannot_map, shared)
@@ -164,30 +165,31 @@ def _acquired(mapper: Any, placements: Placements) -> bool:
     return True
 
 
-def plan_at(graph: Graph, work: WorkList, base: Planned, device: Any, options: LoadOptions,
-            beside: int = 0) -> ShapePlan:
+def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options: LoadOptions,
+            extra_weights: int = 0) -> ShapePlan:
     """Plans a method at other sizes, its weights being on the device already.
 
     Args:
-        graph, work: at these sizes, the work list made from that of `base`.
+        graph, work: at these sizes, the command list made from that of `base`.
         base: what the weights were loaded for.
-        beside: bytes of weights that its plan does not have.
+        extra_weights: bytes of weights that its plan does not have.
 
     Raises:
         InputError: the memory budget has no room for these sizes.
         UnsupportedError: weights cannot be streamed at these sizes.
     """
     memory = base.memory
-    beside += memory.weight_bytes + memory.pool_bytes + memory.upload_bytes
+    weight_bytes = (extra_weights + memory.weight_bytes + memory.pool_bytes
+                    + memory.upload_bytes)
     lowered = work
-    work, result = Planner(device, options).plan_activations(work, beside)
+    work, result = Planner(device, options).plan_activations(work, weight_bytes)
     if memory.stream is not None:
         result = replace(result, stream=memory.stream, submissions=submissions_at(
             memory.stream, memory.placements, base.work, work))
     return _shape_plan(Planned(graph, lowered, work, result, base.specialization))
 
 
-def placements_alone(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions
+def placements_alone(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
                      ) -> Placements:
     """How the weights of a method would come to the kernels if it had them all to itself, before
     any budget; see `plan_method` for what is raised."""
@@ -200,7 +202,7 @@ def placements_alone(work: WorkList, device: Any, sources: Sequence[Any], option
                 return placements
 
 
-def plan_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], device: Any,
+def plan_weights(graph: Graph, work: CommandList, prepacks: Sequence[Prepack], device: Any,
                  sources: Sequence[Any], options: LoadOptions) -> tuple[Planned, Any]:
     """Plans some of a method's weights alone: those that sizes read in another layout than those of
     before, or that several methods read.
@@ -226,7 +228,7 @@ def _shape_plan(planned: Planned) -> ShapePlan:
 
 
 def target_on(device: Any, options: LoadOptions) -> Target:
-    """What work lists are made for."""
+    """What command lists are made for."""
     target = target_of(device.info, options.storage, options.winograd, options.fusions,
                        device.features, device.refused)
     return replace(target, prefer=options.prefer, cache=options.cache)
@@ -238,6 +240,6 @@ def specialization_of(info: Any, options: LoadOptions) -> Specialization:
     return Specialization(options.specialize, policy_of(info).specialize)
 
 
-def activation_bytes(work: WorkList, device: Any, options: LoadOptions) -> int:
-    """Bytes of a work list's activations in device memory."""
+def activation_bytes(work: CommandList, device: Any, options: LoadOptions) -> int:
+    """Bytes of a command list's activations in device memory."""
     return Planner(device, options).activation_bytes(work)

@@ -3,8 +3,8 @@
 Its limits are the least that the specification allows, it has no feature that may be missing, and
 it takes no memory of the host's for its own. No driver is asked. Drivers were seen to align buffers
 to 256 bytes at most and to make them up to 256 bytes larger; profiles with odd views
-(`Policy.odd_sizes`) take 272 bytes more. Plans for it align buffers to 512 bytes and leave that
-room. A device that asks for more refuses the plan when it is loaded.
+(`Policy.avoid_recompile_padding`) take 272 bytes more. Plans for it align buffers to 512 bytes and
+leave that room. A device that asks for more refuses the plan when it is loaded.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
 from vkrt.memory.sha256 import sha256
 from vkrt.plan.options import LoadOptions
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.version import __version__
 from vkrt.vk import private_file
 from vkrt.vk.cache_folder import cache_folder
@@ -180,7 +180,7 @@ def _device(device: Any) -> tuple[Any, ...]:
 def _code() -> Iterator[tuple[str, int, int]]:
     """Which code makes plans: name, bytes and time of change of every module, also of those in C,
     and of the compiled shaders."""
-    yield "", *catalog().stamp
+    yield "", *shader_library().stamp
     # What storages need, what is imported, ..; in an editable install it lies elsewhere than the
     # modules in Python.
     path = shared_object()

@@ -1,4 +1,4 @@
-"""PlanSearch: the plan of a work list, where options and a budget leave a choice."""
+"""PlanSearch: the plan of a command list, where options and a budget leave a choice."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vkrt.plan.arena import packing_once
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.placement import Placements, placements_of
+from vkrt.work.command_list import CommandList
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 
 class BudgetTooSmall(InputError):
-    """No plan of a work list keeps to the memory budget.
+    """No plan of a command list keeps to the memory budget.
 
     Attributes:
         needed: the bytes of the smallest.
@@ -29,9 +29,9 @@ class BudgetTooSmall(InputError):
 
 
 class PlanSearch:
-    """Finds the plan of a work list: options leave choices where there is a budget.
+    """Finds the plan of a command list: options leave choices where there is a budget.
 
-    A plan comes with its work list, which differs from the given one where activations are spilled.
+    A plan comes with its command list: another than the given one where activations are spilled.
 
     Args:
         device: what is compiled for, see `vkrt.compiler.generic`.
@@ -39,23 +39,23 @@ class PlanSearch:
         shared: ids of the storages of weights that are on the device already.
     """
 
-    def __init__(self, work: WorkList, device: Any, cannot_map: Callable[[Weight], str],
+    def __init__(self, work: CommandList, device: Any, cannot_map: Callable[[Weight], str],
                  shared: Collection[int] = ()):
         self.work = work
         self.device = device
         self.cannot_map = cannot_map
         self.shared = shared
 
-    def find(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+    def find(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         """The plan for these options; see `vkrt.compiler.compiler` for what is raised."""
         if not options.has_budget:
             return self._plan(options)
-        from vkrt.plan.stream.choice import sets_once  # few loads have a budget
+        from vkrt.plan.stream.streamed_sets import sets_once  # few loads have a budget
 
         with packing_once(), sets_once():
             return self._in_budget(options)
 
-    def _in_budget(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+    def _in_budget(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         if options.budget is None:
             return self._smallest(options)
         try:
@@ -70,7 +70,7 @@ class PlanSearch:
             return found
         raise BudgetTooSmall(self._too_small(plan, options), plan.peak_bytes)
 
-    def _best(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+    def _best(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         """Within a budget, the first choice that fits; for as few bytes as possible, the
         smallest."""
         # What is mapped takes no memory, but what is streamed beside it may then need a larger
@@ -91,7 +91,7 @@ class PlanSearch:
             raise refused
         return min(found, key=lambda planned: planned[1].peak_bytes)
 
-    def _smallest(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+    def _smallest(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         """The plan of the fewest bytes: with one byte less, nothing is found any more."""
         few = None if options.memory_budget is None else SMALLEST
         best = self._best(replace(options, memory_budget=few))
@@ -112,7 +112,7 @@ class PlanSearch:
         parts = [f"{minimum.weight_bytes:,} of weights that stay"]
         if stream is not None:
             parts.append(f"{minimum.pool_bytes + minimum.upload_bytes:,} to stream "
-                         f"{len(stream.streamed)} weights through at a look-ahead of "
+                         f"{len(stream.streamed)} weights through at a lookahead of "
                          f"{stream.lookahead}")
         parts.append(f"{minimum.activation_bytes + minimum.host_bytes:,} of activations")
         if minimum.state_bytes:
@@ -124,7 +124,7 @@ class PlanSearch:
         if stream is not None and options.stream_lookahead != 0:
             other = self._smallest(replace(options, stream_lookahead=0))[1]
             if other.peak_bytes < minimum.peak_bytes:
-                text += f"; with a look-ahead of 0, {other.peak_bytes:,}"
+                text += f"; with a lookahead of 0, {other.peak_bytes:,}"
         if self.device.unified:
             text += ("; there is nothing to gain by spilling: the device computes in the host's "
                      "memory")
@@ -132,10 +132,10 @@ class PlanSearch:
 
     def placements(self, options: LoadOptions) -> Placements:
         """How each weight comes to the kernels, before any budget."""
-        return Placements(self.work.catalog, placements_of(
+        return Placements(self.work.weight_table, placements_of(
             self.work, options.weights, unified=self.device.unified, cannot_map=self.cannot_map,
             shared=self.shared))
 
-    def _plan(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+    def _plan(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         """The plan for one choice of options."""
         return Planner(self.device, options).plan(self.work, self.placements(options))

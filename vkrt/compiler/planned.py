@@ -20,8 +20,8 @@ from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.states import state_plan
 from vkrt.report.memory import WeightRecord
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, Table
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Planned:
 
     Attributes:
         graph: of the method, at these sizes.
-        base: the work list as it was lowered: those of other sizes are made from it.
-        work: the work list that runs. Its constants may come from a compiled program, and its
+        base: the command list as it was lowered: those of other sizes are made from it.
+        work: the command list that runs. Its constants may come from a compiled program, and its
             activations may be spilled.
         memory: the plan of its memory.
         specialization: which sizes are compiled into pipelines.
     """
 
     graph: Graph
-    base: WorkList
-    work: WorkList
+    base: CommandList
+    work: CommandList
     memory: MemoryPlan
     specialization: Specialization = Specialization()
 
@@ -69,7 +69,7 @@ class Planned:
         """As `Executable.placements`."""
         placements = self.memory.placements
         return (*(WeightRecord(weight.name, weight.nbytes, placement.kind, placement.why)
-                  for weight, placement in zip(placements.catalog, placements.each)),
+                  for weight, placement in zip(placements.weight_table, placements.each)),
                 *map(_table_record, self.work.tables))
 
     @property

@@ -1,4 +1,4 @@
-"""Planner: memory plans of work lists, activations spilled where a budget has no room for them."""
+"""Planner: memory plans of command lists, with activations spilled where a budget is too small."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
-from vkrt.work.work_list import WorkList
+from vkrt.work.command_list import CommandList
 
 
 class Planner:
@@ -42,8 +42,8 @@ class Planner:
         if options.has_budget:
             self.budget = Budget(options.budget, options.stream_lookahead, policy.speed)
 
-    def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
-        """The work list and its plan; activations are spilled where nothing else is enough."""
+    def plan(self, work: CommandList, placements: Placements) -> tuple[CommandList, MemoryPlan]:
+        """The command list and its plan; activations are spilled where nothing else is enough."""
         try:
             result = self._plan(work, placements, self.budget)
         except InputError as error:
@@ -61,49 +61,51 @@ class Planner:
                     return spilled, other
         return work, result
 
-    def _plan_spilled(self, spilled: WorkList, placements: Placements) -> MemoryPlan:
-        return self._plan(spilled, replace(placements, catalog=spilled.catalog), self.budget)
+    def _plan_spilled(self, spilled: CommandList, placements: Placements) -> MemoryPlan:
+        return self._plan(spilled, replace(placements, weight_table=spilled.weight_table),
+                          self.budget)
 
-    def activation_bytes(self, work: WorkList) -> int:
-        """Bytes of a work list's activations in device memory."""
+    def activation_bytes(self, work: CommandList) -> int:
+        """Bytes of a command list's activations in device memory."""
         blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified,
                                       self.reads_slowly)
         return sum(block.nbytes for block in blocks if block.kind != "spill")
 
-    def plan_activations(self, work: WorkList, beside: int) -> tuple[WorkList, MemoryPlan]:
-        """The work list and a plan of its activations alone, spilled as far as `beside` bytes
+    def plan_activations(self, work: CommandList, weight_bytes: int
+                         ) -> tuple[CommandList, MemoryPlan]:
+        """The command list and a plan of its activations alone, spilled as far as the weights
         leave no room for them in the budget."""
         limit = self.budget.nbytes if self.budget is not None else None
         result = self._plan(work, _elsewhere(work), None)
-        if limit is None or beside + result.run_bytes <= limit:
+        if limit is None or weight_bytes + result.run_bytes <= limit:
             return work, result
-        arena = max(limit - beside - result.host_bytes, 0)
+        arena = max(limit - weight_bytes - result.host_bytes, 0)
         spilled, notes = self._spill(work, arena)
         if spilled is not work:
             result = self._plan(spilled, _elsewhere(spilled), None)
-        if beside + result.run_bytes > limit:
+        if weight_bytes + result.run_bytes > limit:
             raise InputError("; ".join((
                 f"memory_budget={limit:,}: {result.run_bytes:,} bytes of activations at these "
-                f"sizes do not fit beside {beside:,} of weights", *notes)))
+                f"sizes do not fit beside {weight_bytes:,} of weights", *notes)))
         return spilled, result
 
-    def _plan(self, work: WorkList, placements: Placements, budget: Budget | None) -> MemoryPlan:
+    def _plan(self, work: CommandList, placements: Placements, budget: Budget | None) -> MemoryPlan:
         watchdog = None if self.finishes_states and work.states else self.watchdog
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
                     unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
                     max_block_bytes=self.max_block_bytes, watchdog=watchdog)
 
-    def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
-                 ) -> tuple[WorkList, tuple[str, ...]]:
-        """The work list with activations spilled as far as a budget lacks room for them."""
+    def _spilled(self, work: CommandList, placements: Placements, budget: Budget,
+                 ) -> tuple[CommandList, tuple[str, ...]]:
+        """The command list with activations spilled as far as a budget lacks room for them."""
         assert budget.nbytes is not None
         minimum = self._plan(work, placements, replace(budget, nbytes=None))
         over = minimum.peak_bytes - budget.nbytes
         return self._spill(work, max(minimum.activation_bytes - over, 0))
 
-    def _spill(self, work: WorkList, limit: int) -> tuple[WorkList, tuple[str, ...]]:
-        """The work list with activations spilled for an arena of `limit` bytes, and notes."""
+    def _spill(self, work: CommandList, limit: int) -> tuple[CommandList, tuple[str, ...]]:
+        """The command list with activations spilled for an arena of `limit` bytes, and notes."""
         spilled, report = spill(work, self.requirements, limit, self.unified,
                                 granularity=self.granularity)
         if spilled is not work:
@@ -111,7 +113,7 @@ class Planner:
         return spilled, report.notes
 
 
-def _elsewhere(work: WorkList) -> Placements:
+def _elsewhere(work: CommandList) -> Placements:
     """Placements of weights that take no memory in a plan."""
-    catalog = work.catalog
-    return Placements(catalog, (Placement("map", "on the device already"),) * len(catalog))
+    table = work.weight_table
+    return Placements(table, (Placement("map", "on the device already"),) * len(table))

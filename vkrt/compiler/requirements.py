@@ -14,7 +14,7 @@ from vkrt.compiler.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.capability import features_by_capability
 from vkrt.vk.info import Feature
 from vkrt.vk.physical import least_version, used_features
@@ -97,7 +97,7 @@ def required_features(program: Any = None, *, weights: str = "auto") -> Requirem
 
 def _of_program(program: Description) -> set[str]:
     features = features_by_capability()
-    shaders = catalog()
+    shaders = shader_library()
     names = {shader for method in program.method_names
              for shader in _shaders_of(program.graph(method))}
     needed = {features[capability] for name in names

@@ -7,5 +7,5 @@
 cdef extern char* cache_path "vkrt_cache_path"(const char* name) noexcept nogil
 # Removes the files of a kind in a file's folder that were written longest ago, but for the file,
 # until so many bytes are left.
-cdef extern void prune_beside "vkrt_prune_beside"(
+cdef extern void prune_folder_of "vkrt_prune_folder_of"(
     char* path, const char* suffix, unsigned long long most) noexcept nogil

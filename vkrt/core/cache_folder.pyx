@@ -23,7 +23,7 @@ cdef char* cache_path(const char* name) noexcept nogil:
     return path
 
 
-cdef void prune_beside(char* path, const char* suffix, unsigned long long most) noexcept nogil:
+cdef void prune_folder_of(char* path, const char* suffix, unsigned long long most) noexcept nogil:
     cdef char* name = strrchr(path, c'/')
     if name != NULL:
         name[0] = 0

@@ -295,8 +295,8 @@ cdef int check_row_read(Check* c, const HostKernelRow* host) noexcept nogil:
 
 
 cdef bint is_branch(const Records* records, const HostKernelRow* host) noexcept nogil:
-    """Whether it is a choice (`vkrt.work.host_arguments.CHOICE`), not a kernel."""
-    return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::choice",
+    """Whether it is a branch (`vkrt.work.host_arguments.BRANCH`), not a kernel."""
+    return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::branch",
                                                 12)
 
 

@@ -27,8 +27,8 @@ cdef struct Execution:
     Device* device
     const Records* records
     const ExecutionPlanRow* plan
-    # See `Policy.odd_sizes`
-    bint odd
+    # See `Policy.avoid_recompile_padding`
+    bint padded
     # By the number that the plan's dispatches have of them
     Kernel* kernels
     # What is below is there while it is bound.
@@ -47,8 +47,8 @@ cdef struct Execution:
 # No memory is allocated yet. Balance with `close_execution`, also where it failed.
 #   kernels: by their numbers in the plan; the array becomes the execution's, which frees it
 cdef extern int open_execution "vkrt_open_execution"(
-    Device* device, const Records* records, const ExecutionPlanRow* plan, Kernel* kernels, bint odd,
-    Execution* execution, Error* error) noexcept nogil
+    Device* device, const Records* records, const ExecutionPlanRow* plan, Kernel* kernels,
+    bint padded, Execution* execution, Error* error) noexcept nogil
 # Binds the activations to the arena, writes the descriptor sets and records the commands. Balance
 # with `unbind_execution` or `close_execution`; nothing is left bound where it failed.
 #   others: `count` of them, which have the storages of weights and states

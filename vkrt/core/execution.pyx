@@ -30,10 +30,10 @@ from vkrt.core.submission cimport (
 
 
 cdef int open_execution(Device* device, const Records* records, const ExecutionPlanRow* plan,
-                        Kernel* kernels, bint odd, Execution* execution,
+                        Kernel* kernels, bint padded, Execution* execution,
                         Error* error) noexcept nogil:
     memset(execution, 0, sizeof(execution[0]))
-    execution.device, execution.odd = device, odd
+    execution.device, execution.padded = device, padded
     execution.records, execution.plan, execution.kernels = records, plan, kernels
     return VKRT_OK
 
@@ -53,7 +53,7 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
                        Error* error) noexcept nogil:
     cdef Handles* handles = &execution.handles
     cdef size_t i
-    if open_handles(execution.device, execution.records, &execution.plan.storages, execution.odd,
+    if open_handles(execution.device, execution.records, &execution.plan.storages, execution.padded,
                     handles, error):
         return error.status
     for i in range(count):

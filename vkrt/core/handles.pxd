@@ -33,8 +33,8 @@ cdef struct Handles:
     const Records* records
     const StorageRow* storages
     int64_t count
-    # See `Policy.odd_sizes`
-    bint odd
+    # See `Policy.avoid_recompile_padding`
+    bint padded
     # By storage: what it is, and what is made for it here (all zeros where it is somebody else's)
     Handle* items
     Buffer* buffers
@@ -46,13 +46,13 @@ cdef struct Handles:
 
 
 # What a storage will need on a device, before anything is made
-#   odd: see `Policy.odd_sizes`
+#   padded: see `Policy.avoid_recompile_padding`
 cdef extern int storage_requirements "vkrt_storage_requirements"(
-    Device* device, const StorageRow* storage, bint odd, Requirements* found,
+    Device* device, const StorageRow* storage, bint padded, Requirements* found,
     Error* error) noexcept nogil
 # Of the storages of a plan; nothing is made yet. What failed needs no `close_handles`.
 cdef extern int open_handles "vkrt_open_handles"(
-    Device* device, const Records* records, const Rows* storages, bint odd, Handles* handles,
+    Device* device, const Records* records, const Rows* storages, bint padded, Handles* handles,
     Error* error) noexcept nogil
 # Destroys what was made; the memory blocks are their owner's. May be called again.
 cdef extern void close_handles "vkrt_close_handles"(Handles* handles) noexcept nogil

@@ -25,28 +25,28 @@ cdef enum:
 
 
 cdef uint64_t view_bytes(uint64_t nbytes) noexcept nogil:
-    """The size of a texel view of so many bytes, see `Policy.odd_sizes`."""
+    """The size of a texel view of so many bytes, see `Policy.avoid_recompile_padding`."""
     return nbytes if nbytes >> 8 & 0xff else nbytes + MARGIN
 
 
-cdef uint64_t buffer_bytes(const StorageRow* storage, bint odd) noexcept nogil:
-    """The size of a storage's buffer. An odd one has room for such a view of any storage, so that a
-    smaller storage never needs more than a larger one."""
+cdef uint64_t buffer_bytes(const StorageRow* storage, bint padded) noexcept nogil:
+    """The size of a storage's buffer. A padded one has room for such a view of any storage, so that
+    a smaller storage never needs more than a larger one."""
     cdef uint64_t nbytes = storage.nbytes
-    if not odd:
+    if not padded:
         return nbytes
     nbytes += MARGIN
     return nbytes if nbytes & (nbytes - 1) else nbytes + TEXEL_BYTES
 
 
-cdef int open_handles(Device* device, const Records* records, const Rows* storages, bint odd,
+cdef int open_handles(Device* device, const Records* records, const Rows* storages, bint padded,
                       Handles* handles, Error* error) noexcept nogil:
     memset(handles, 0, sizeof(handles[0]))
     handles.device = device
     handles.records = records
     handles.storages = records.storage + storages.first
     handles.count = storages.count
-    handles.odd = odd
+    handles.padded = padded
     handles.items = <Handle*>calloc(storages.count + 1, sizeof(Handle))
     handles.buffers = <Buffer*>calloc(storages.count + 1, sizeof(Buffer))
     handles.images = <Image*>calloc(storages.count + 1, sizeof(Image))
@@ -79,7 +79,7 @@ cdef VkExtent3D extent_of(const StorageRow* storage) noexcept nogil:
     return extent
 
 
-cdef int storage_requirements(Device* device, const StorageRow* storage, bint odd,
+cdef int storage_requirements(Device* device, const StorageRow* storage, bint padded,
                               Requirements* found, Error* error) noexcept nogil:
     cdef VkMemoryRequirements needs
     cdef uint32_t hidden
@@ -89,7 +89,7 @@ cdef int storage_requirements(Device* device, const StorageRow* storage, bint od
             return error.status
     else:
         # A weight may come to lie in the pool of those that are streamed.
-        if buffer_requirements(device, buffer_bytes(storage, odd), BUFFER_USAGE,
+        if buffer_requirements(device, buffer_bytes(storage, padded), BUFFER_USAGE,
                                storage.role == ROLE_WEIGHT, &needs, error):
             return error.status
         # Where memory is shared the host writes and reads every buffer, but no image: one that
@@ -115,8 +115,8 @@ cdef int make_handle(Handles* handles, int64_t storage, Error* error) noexcept n
                           IMAGE_USAGE, item.image, error)
     item.buffer = &handles.buffers[storage]
     item.offset = 0
-    return make_buffer(handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE, COMPUTE_ONLY,
-                       item.buffer, error)
+    return make_buffer(handles.device, buffer_bytes(row, handles.padded), BUFFER_USAGE,
+                       COMPUTE_ONLY, item.buffer, error)
 
 
 cdef int allow_uploads(Handles* handles, int64_t storage, Error* error) noexcept nogil:
@@ -125,8 +125,8 @@ cdef int allow_uploads(Handles* handles, int64_t storage, Error* error) noexcept
     if handles.device.upload_family == handles.device.queue_family:
         return VKRT_OK
     close_buffer(buffer)
-    return make_buffer(handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE, SHARED, buffer,
-                       error)
+    return make_buffer(handles.device, buffer_bytes(row, handles.padded), BUFFER_USAGE, SHARED,
+                       buffer, error)
 
 
 cdef int make_handles(Handles* handles, const BlockRow* block, Error* error) noexcept nogil:
@@ -184,8 +184,8 @@ cdef const Buffer* buffer_of(const Handles* handles, const RangeRow* part,
 
 cdef bint has_room(const Handles* handles, const RangeRow* part, const Buffer* buffer,
                    uint64_t offset) noexcept nogil:
-    """Whether nobody writes what an odd view has beyond a range: it is the margin of the storage's
-    own buffer, or lies in an imported file, which has no block. No kernel reads it."""
+    """Whether nobody writes what a padded view has beyond a range: it is the margin of the
+    storage's own buffer, or lies in an imported file, which has no block. No kernel reads it."""
     cdef const StorageRow* storage = handles.storages + part.storage
     if buffer.memory.block == NULL:
         return offset + view_bytes(part.nbytes) <= buffer.size
@@ -208,7 +208,7 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
     if room_for_view(handles, error):
         return error.status
     buffer = buffer_of(handles, part, &offset)
-    if handles.odd and has_room(handles, part, buffer, offset):
+    if handles.padded and has_room(handles, part, buffer, offset):
         nbytes = view_bytes(nbytes)
     made = &handles.views[handles.view_count]
     made.range, made.format = part[0], format

@@ -151,8 +151,8 @@ cdef int open_parts(LoadedProgram* program, const LoadOptions* options,
     if program.type_bits == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"types of memory: the host is out of memory")
     return open_session(&program.device.device, &program.program.records, &program.file,
-                        program.device.workarounds.odd_sizes, program.type_bits, &options.reading,
-                        &program.session, error)
+                        program.device.workarounds.avoid_recompile_padding, program.type_bits,
+                        &options.reading, &program.session, error)
 
 
 cdef int load_first(LoadedProgram* program, const LoadOptions* options,

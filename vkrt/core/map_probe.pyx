@@ -11,7 +11,7 @@ from posix.unistd cimport unlink
 
 from vkrt.core.allocator cimport Allocator, close_allocator, open_allocator
 from vkrt.core.block cimport Block, allocate_block, free_block, invalidate_block
-from vkrt.core.cache_folder cimport cache_path, prune_beside
+from vkrt.core.cache_folder cimport cache_path, prune_folder_of
 from vkrt.core.command cimport begin_commands, copy_buffer, device_to_host, end_commands
 from vkrt.core.device cimport close_device, give_up, open_device
 from vkrt.core.error cimport (
@@ -215,7 +215,7 @@ cdef void write_result(char* path, const unsigned char* key, Answer answer) noex
     cdef Part part = Part(<const void*>content, CONTENT_BYTES)
     write_content(key, answer, content)
     if put_private_file(path, &part, 1, Part(NULL, 0)):
-        prune_beside(path, SUFFIX, MAX_FOLDER_BYTES)
+        prune_folder_of(path, SUFFIX, MAX_FOLDER_BYTES)
 
 
 cdef Answer find_result(const Device* device, const Physical* physical, const File* file,

@@ -39,8 +39,8 @@ cdef struct Session:
     const File* files[1]
     Reader reader
     Kernels kernels
-    # See `Policy.odd_sizes`
-    bint odd
+    # See `Policy.avoid_recompile_padding`
+    bint padded
     # Of every row of the table of blocks, see `vkrt.core.fit`
     const int64_t* type_bits
     # See `vkrt.core.reader.ReaderOptions`
@@ -78,7 +78,7 @@ cdef struct SharedWeights:
 # Balance with `close_session`, also where it failed.
 #   reading: how weights are read from the file
 cdef extern int open_session "vkrt_open_session"(
-    Device* device, const Records* records, const File* file, bint odd, const int64_t* type_bits,
+    Device* device, const Records* records, const File* file, bint padded, const int64_t* type_bits,
     const ReaderOptions* reading, Session* session, Error* error) noexcept nogil
 cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
 # Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it

@@ -37,12 +37,12 @@ from vkrt.core.weights cimport (
 )
 
 
-cdef int open_session(Device* device, const Records* records, const File* file, bint odd,
+cdef int open_session(Device* device, const Records* records, const File* file, bint padded,
                       const int64_t* type_bits, const ReaderOptions* reading, Session* session,
                       Error* error) noexcept nogil:
     memset(session, 0, sizeof(session[0]))
     session.device, session.records, session.file = device, records, file
-    session.odd, session.type_bits, session.keep_limit = odd, type_bits, reading.keep_limit
+    session.padded, session.type_bits, session.keep_limit = padded, type_bits, reading.keep_limit
     session.files[0] = file
     if (open_allocator(device, &session.allocator, error)
             or open_allocator(device, &session.spilled, error)
@@ -87,7 +87,7 @@ cdef int open_shape(Method* method, int64_t shape, Execution* execution,
     if get_kernels(&session.kernels, &plan.kernels, &kernels, error):
         free(kernels)
         return error.status
-    return open_execution(session.device, session.records, plan, kernels, session.odd, execution,
+    return open_execution(session.device, session.records, plan, kernels, session.padded, execution,
                           error)
 
 
@@ -125,7 +125,7 @@ cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept
     method.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if method.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a method: the host is out of memory")
-    if open_handles(session.device, records, &plan.storages, session.odd, &method.kept, error):
+    if open_handles(session.device, records, &plan.storages, session.padded, &method.kept, error):
         return error.status
     for i in range(method.row.shared.count):
         share_weights(method, records.shared_use + method.row.shared.first + i,

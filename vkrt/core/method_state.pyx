@@ -46,7 +46,7 @@ cdef int open_new(MethodState* state, Error* error) noexcept nogil:
     if state.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a state: the host is out of memory")
     if (open_handles(&program.device.device, records, &plan_at(records, method.row, 0).storages,
-                     program.session.odd, &state.handles, error)
+                     program.session.padded, &state.handles, error)
             or open_states(&program.session.allocator, records, plan_of(method), &state.handles,
                            program.type_bits, &state.own, error)
             or allocate_states(&state.own, error)):

@@ -7,7 +7,7 @@ from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr
 from vkrt.core.cache_file cimport (
     CACHE_MAGIC, CACHE_MAGIC_BYTES, UUID_BYTES, has_pipelines, read_cache_file, write_cache_file,
 )
-from vkrt.core.cache_folder cimport cache_path, prune_beside
+from vkrt.core.cache_folder cimport cache_path, prune_folder_of
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
 from vkrt.core.private_file cimport Part, is_other_file
@@ -119,7 +119,7 @@ cdef bint save_pipelines(PipelineFile* file, const Device* device) noexcept nogi
         note_saved(file, data, nbytes)
         done = write_cache_file(file.path, &file.owner, data, nbytes, file.named)
         if done and not file.named:
-            prune_beside(file.path, SUFFIX, MAX_FOLDER_BYTES)
+            prune_folder_of(file.path, SUFFIX, MAX_FOLDER_BYTES)
     free(data)
     return done
 

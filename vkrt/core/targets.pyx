@@ -17,13 +17,13 @@ cdef enum:
 
 cdef struct Fitting:
     Device* device
-    bint odd_sizes
+    bint padded
 
 
 cdef int requirements_of(void* data, const StorageRow* storage, Requirements* found,
                          Error* error) noexcept nogil:
     cdef Fitting* fitting = <Fitting*>data
-    return storage_requirements(fitting.device, storage, fitting.odd_sizes, found, error)
+    return storage_requirements(fitting.device, storage, fitting.padded, found, error)
 
 
 cdef DeviceLimits limits_of(Fitting* fitting, const Physical* physical,
@@ -84,7 +84,7 @@ cdef int find_fitting(const Records* records, const Text* method, Device* device
                       const Physical* physical, const Workarounds* known, const File* file,
                       int64_t* type_bits, const CompiledTargetRow** found_target,
                       const CompiledMethodRow** found, Error* error) noexcept nogil:
-    cdef Fitting fitting = Fitting(device, known.odd_sizes)
+    cdef Fitting fitting = Fitting(device, known.avoid_recompile_padding)
     cdef DeviceLimits limits = limits_of(&fitting, physical, known)
     cdef const CompiledTargetRow* target
     cdef const CompiledMethodRow* row

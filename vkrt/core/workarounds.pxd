@@ -7,7 +7,7 @@ from vkrt.core.physical cimport Physical
 
 # The same fields of `vkrt.device.policy.Policy`; 0 where there is no limit.
 cdef struct Workarounds:
-    bint odd_sizes
+    bint avoid_recompile_padding
     int64_t loop_limit
     int64_t max_texels
     bint maps_files

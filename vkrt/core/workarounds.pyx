@@ -11,7 +11,7 @@ cdef Workarounds workarounds_of(const Physical* physical) noexcept nogil:
     cdef Workarounds found
     memset(&found, 0, sizeof(found))
     if physical.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE:
-        found.odd_sizes = True
+        found.avoid_recompile_padding = True
         found.maps_files = True
         if (strncmp(physical.driver.driverInfo, b"Mesa ", 5) == 0
                 and atoi(physical.driver.driverInfo + 5) < 25):

@@ -61,9 +61,10 @@ class Policy:
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes that are worth compiling in: families of shaders -> names of their
             parameters. All others are pushed, so that layers share pipelines.
-        odd_sizes: whether the driver compiles a kernel anew where other operands of it than before
-            lie in buffers of a size that is a power of two, or are texel views of less than 256
-            bytes or of a multiple of 64 KiB. Buffers and views are then made larger than that.
+        avoid_recompile_padding: whether the driver compiles a kernel anew where other operands of
+            it than before lie in buffers of a size that is a power of two, or are texel views of
+            less than 256 bytes or of a multiple of 64 KiB. Buffers and views are then made larger
+            than that.
         tuning: what operators choose kernels by.
         features: what kernels may use of a device that has it, see `vkrt.device.rows.FEATURES`.
         speed: for choosing how far ahead weights are streamed, and which nodes are done in parts.
@@ -80,7 +81,7 @@ class Policy:
     storage: str
     max_texels: int | None
     specialize: Mapping[str, Sequence[str]]
-    odd_sizes: bool
+    avoid_recompile_padding: bool
     tuning: Tuning
     features: tuple[str, ...]
     speed: Speed
@@ -99,7 +100,7 @@ def policy_from(profile: Profile | Entry) -> Policy:
                   if (rate := fields["tiles"].get(f"{tile[0]}x{tile[1]}")))
     return Policy(
         storage=fields["storage"], max_texels=fields["max_texels"],
-        specialize=fields["specialize"], odd_sizes=fields["odd_sizes"],
+        specialize=fields["specialize"], avoid_recompile_padding=fields["avoid_recompile_padding"],
         tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
                       wide_depthwise=fields["wide_depthwise"],
                       tall_depthwise=fields["tall_depthwise"], min_groups=fields["min_groups"],
@@ -157,7 +158,7 @@ def skipped_passes(fusions: str) -> frozenset[str]:
 
 def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str = "on",
               enabled: Set[str] | None = None, refused: Iterable[str] = ()) -> Target:
-    """The target that work lists for a device are made for.
+    """The target that command lists for a device are made for.
 
     Args:
         info: the device's description (`vkrt.DeviceInfo`).

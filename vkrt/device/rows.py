@@ -87,7 +87,7 @@ FIELDS: dict[str, Any] = {
         isinstance(value, dict) and all(
             isinstance(names, list) and all(isinstance(name, str) for name in names)
             for names in value.values()))),
-    "odd_sizes": FLAG,
+    "avoid_recompile_padding": FLAG,
     "tiles": dict.fromkeys((*TILES, *WIDE), NUMBER),
     "lanes": COUNT,
     "wide_depthwise": COUNT,

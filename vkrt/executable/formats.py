@@ -19,7 +19,7 @@ TEXEL_FORMATS = {
 # VkBufferUsageFlags: transfer source and destination, uniform texel, storage
 BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
 
-# How many of each a kernel may have: by their kind in messages, the limit and the catalog's names
+# How many of each a kernel may have: by their kind in messages, the limit and the library's names
 DESCRIPTOR_LIMITS = {
     "storage buffers": ("maxPerStageDescriptorStorageBuffers", {"storage_buffer"}),
     "texel views and sampled images": ("maxPerStageDescriptorSampledImages",
@@ -28,7 +28,7 @@ DESCRIPTOR_LIMITS = {
 }
 
 STORAGE_BUFFER = 7
-# VkDescriptorType by the catalog's names
+# VkDescriptorType by the shader library's names
 DESCRIPTOR_TYPES = {
     "combined_image_sampler": 1,
     "storage_image": 3,

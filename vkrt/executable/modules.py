@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from vkrt.errors import UnsupportedError
 from vkrt.executable.formats import DESCRIPTOR_TYPES
 from vkrt.executable.program import Module, ModuleBinding
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 
 
 def module_of(name: str) -> Module:
@@ -16,7 +16,7 @@ def module_of(name: str) -> Module:
     Raises:
         UnsupportedError: there is no such shader.
     """
-    shader = catalog().get(name)
+    shader = shader_library().get(name)
     bindings = tuple([ModuleBinding(binding.binding, DESCRIPTOR_TYPES[binding.type])
                       for binding in shader.bindings])
     return Module(name, "", 0, 0, bindings, shader.push_bytes, tuple(shader.capabilities))

@@ -1,6 +1,6 @@
 """The commands of a method at one shape, as the runtime records and submits them.
 
-`vkrt.plan.commands` makes them of a work list and its memory plan. They refer to nothing but
+`vkrt.plan.commands` makes them of a command list and its memory plan. They refer to nothing but
 storages by number, shaders by name and kernels of the host by name: neither to a graph nor to the
 way from there. Stages, accesses and formats are numbers of Vulkan's.
 """
@@ -146,7 +146,7 @@ class HostKernel(NamedTuple):
     read of rows.
 
     Attributes:
-        name: e.g. "aten::mean.out", or `CHOICE` or `ROWS` of `vkrt.work.host_arguments`.
+        name: e.g. "aten::mean.out", or `BRANCH` or `ROWS` of `vkrt.work.host_arguments`.
         args: as those of `vkrt.work.records.HostCall`.
         reads, writes: arrays.
         table: what rows are read of: those that the one array of `reads` names, in its order, to

@@ -89,20 +89,21 @@ cdef object FAILED = None
 
 
 cdef class Buffer:
-    """Bytes that the runtime has lent, read-only; `close()` gives them back."""
+    """Bytes that the runtime has borrowed, read-only; `close()` gives them back."""
 
     cdef PointerBuffer own
-    cdef PointerBuffer* lent
+    cdef PointerBuffer* borrowed
     cdef int exports
 
     def __cinit__(self):
-        self.lent = NULL
+        self.borrowed = NULL
 
     def __getbuffer__(self, Py_buffer* view, int flags):
-        if self.lent == NULL:
+        if self.borrowed == NULL:
             raise ValueError("the bytes were given back")
-        PyBuffer_FillInfo(view, self, self.lent.data if self.lent.data != NULL else <void*>b"",
-                          <Py_ssize_t>self.lent.size, 1, flags)
+        PyBuffer_FillInfo(
+            view, self, self.borrowed.data if self.borrowed.data != NULL else <void*>b"",
+            <Py_ssize_t>self.borrowed.size, 1, flags)
         self.exports += 1
 
     def __releasebuffer__(self, Py_buffer* view):
@@ -116,13 +117,13 @@ cdef class Buffer:
         """
         if self.exports:
             raise BufferError("the bytes are still looked at")
-        if self.lent != NULL:
-            self.lent.release()
-            self.lent = NULL
+        if self.borrowed != NULL:
+            self.borrowed.release()
+            self.borrowed = NULL
 
     def __dealloc__(self):
-        if self.lent == &self.own:
-            self.lent.release()
+        if self.borrowed == &self.own:
+            self.borrowed.release()
 
 
 cdef class Constants:
@@ -146,7 +147,7 @@ cdef class Constants:
         if code:
             raise FormatError(f"the runtime has no constant under the key {key!r} (its error "
                               f"{code:#x}); if it is in a .ptd file, pass that as data_path")
-        found.lent = &found.own
+        found.borrowed = &found.own
         if found.own.kind:
             raise FormatError(f"the constant under the key {key!r} is not in the host's memory")
         return found
@@ -261,7 +262,7 @@ cdef Error _init(InitContext* context, PointerBuffer* processed, const CompileSp
     cdef Constants constants
     try:
         blob, constants = Buffer(), Constants()
-        blob.lent, constants.named = processed, context.named
+        blob.borrowed, constants.named = processed, context.named
         method = context.method.decode() if context.method != NULL else ""
         options = {specs[i].key.decode(): (<const char*>specs[i].data)[:specs[i].nbytes]
                    for i in range(count)}

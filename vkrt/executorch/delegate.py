@@ -76,7 +76,7 @@ class Delegate:
         self._on_close = closed
         self._running = threading.Lock()
         self._method: Method | None = None
-        self._lent: Any = None
+        self._borrowed: Any = None
         self._named = FetchedSource(fetch, "the constants of ExecuTorch's program")
         graph = self._read(blob)
         self._sources = (self._take(blob, graph), self._named)
@@ -99,7 +99,7 @@ class Delegate:
     def _take(self, blob: Any, graph: pte.VkGraph) -> Source:
         """The blob as a source: a copy of it, as long as there are no constants in it."""
         if any(not constant.source for constant in graph.constants):
-            self._lent = blob
+            self._borrowed = blob
             return Source.wrap(blob, "the delegate's blob")
         with memoryview(blob) as view:
             copy = bytes(view)
@@ -189,4 +189,4 @@ class Delegate:
             method.close()
         for source in self._sources:
             source.close()
-        self._lent = None
+        self._borrowed = None

@@ -14,7 +14,7 @@ from vkrt.graph.angles import widen_angles
 from vkrt.graph.control import ControlFlow
 from vkrt.graph.counts import read_and_written_early
 from vkrt.graph.delegate import DelegateNodes
-from vkrt.graph.graph import Graph, Guard, Node, node_of
+from vkrt.graph.graph import Graph, Node, Predicate, node_of
 from vkrt.graph.kernels import CONVERT, Kernel, on_device
 from vkrt.graph.masks import choose_by_masks
 from vkrt.graph.names import names_of
@@ -90,12 +90,12 @@ class Builder:
         # Values that an instruction has had among its arguments
         self.touched: set[int] = set()
         # Under which conditions the nodes run that are being added
-        self.guard: Guard = ()
+        self.predicate: Predicate = ()
         # How many sizes the data decide, the values that have them, and the places in masks: by
         # mask and the conditions under which they are looked for
         self.counts = 0
         self.counted: set[int] = set()
-        self.mask_places: dict[tuple[Tensor, Guard], tuple[Tensor, ...]] = {}
+        self.mask_places: dict[tuple[Tensor, Predicate], tuple[Tensor, ...]] = {}
         # What was made so far of tensors that loops make part by part, by value id
         self.parts: dict[int, list[Tensor]] = {}
 
@@ -176,7 +176,7 @@ class Builder:
             kernel: str = "") -> None:
         """Adds a node; its arguments may hold symbols."""
         self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
-                                  guard=self.guard))
+                                  predicate=self.predicate))
 
     def symbol(self, kind: str, args: tuple[Any, ...], bound: Number) -> Symbol:
         """Adds a symbol."""
@@ -273,22 +273,22 @@ class Builder:
         old = self.values[value_id]
         if self.states.is_kept(value_id) and isinstance(old, Tensor):
             tensor = self.convert(tensor, old.dtype)
-            self.refuse_guarded()
+            self.refuse_predicated()
             self.states.give(value_id, tensor)
         self.values[value_id] = tensor
         self.made.add(value_id)
         self.writes.add(value_id)
 
-    def refuse_guarded(self) -> None:
+    def refuse_predicated(self) -> None:
         """Refuses what changes a state, if it only runs under a condition."""
-        if self.guard:
+        if self.predicate:
             self.unsupported["control flow (a branch that changes a buffer)"] += 1
 
     def renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
         self.writes.add(value_id)
         if self.states.is_kept(value_id):
-            self.refuse_guarded()
+            self.refuse_predicated()
             new = self.states.write(States.OUTSIDE, value_id)
             self.values[value_id] = new
             self.adopted.add(new)

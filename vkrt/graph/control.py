@@ -3,7 +3,7 @@
 Numbers that the file decides (the rounds of `map` and `scan`, which compare integers of the file)
 are known here: their jumps are followed, so that a loop becomes as many copies of its nodes as it
 has rounds. What a tensor decides (`torch.cond`) is known when the method runs: the nodes of both
-branches stand one after the other, each with its guard, and where both have written a value, a
+branches stand one after the other, each with its predicate, and where both have written a value, a
 `where` makes one of the two. Nothing that a branch makes is read outside of it but by that.
 
 In the file a condition is a jump over the first branch if it is false. At the end of that branch a
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkrt import pte
-from vkrt.graph.graph import Guard
+from vkrt.graph.graph import Predicate
 from vkrt.work.tensor import Tensor, device_dtype
 
 WHERE = "aten::where.self_out"
@@ -30,8 +30,8 @@ class ControlFlow:
     """Gives the instructions of a method to the builder of its graph.
 
     Args:
-        builder: see `vkrt.graph.build`; has `values`, `made`, `writes` and `guard`, finds views,
-            takes single instructions, and counts what vkrt does not do in `unsupported`.
+        builder: see `vkrt.graph.build`; has `values`, `made`, `writes` and `predicate`, finds
+            views, takes single instructions, and counts what vkrt does not do in `unsupported`.
         instructions: of the method.
     """
 
@@ -84,7 +84,7 @@ class ControlFlow:
         first_end = second
         if isinstance(last, pte.JumpFalseCall) and self.builder.values[last.condition] is False:
             first_end, stop = second - 1, last.destination
-        if len(self.builder.guard) == DEEPEST:
+        if len(self.builder.predicate) == DEEPEST:
             self._refuse(f"more than {DEEPEST} conditions within one another")
             return place + 1
         if not place < first_end <= second <= stop <= end:
@@ -100,10 +100,10 @@ class ControlFlow:
         return stop
 
     def _enter(self, condition: Tensor, wanted: bool, first: int, end: int) -> None:
-        outer: Guard = self.builder.guard
-        self.builder.guard = (*outer, (condition, wanted))
+        outer: Predicate = self.builder.predicate
+        self.builder.predicate = (*outer, (condition, wanted))
         self._walk(first, end)
-        self.builder.guard = outer
+        self.builder.predicate = outer
 
     def _join(self, condition: Tensor, before: _Scope, first: _Scope) -> None:
         """The values behind two branches, of which the builder has those of the second."""

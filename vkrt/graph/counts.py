@@ -105,7 +105,7 @@ def _without_masks(builder: Any, name: str, indices: Sequence[Any], result: Any)
         if not isinstance(index, Tensor) or index.dtype != "bool" or not index.rank:
             found.append(index)
             continue
-        key = index, builder.guard
+        key = index, builder.predicate
         if key not in builder.mask_places:
             most = index.numel
             if name == BY_INDICES[0] and len(indices) == 1 and isinstance(result, Tensor):

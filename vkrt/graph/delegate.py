@@ -252,7 +252,7 @@ class DelegateNodes:
 
     def _write_state(self, value_id: int) -> Tensor:
         """A new tensor for the value that an operator gives a state."""
-        self.builder.refuse_guarded()
+        self.builder.refuse_predicated()
         return self.builder.states.write(self.delegate, value_id)
 
     def _symbolic(self, name: str, args, out: int) -> bool:

@@ -27,7 +27,7 @@ FOREVER = 1 << 60
 MADE = "vkrt."
 
 # Conditions (tensors of one bool) and what they have to be for a node to run, the outermost first
-Guard = tuple[tuple[Tensor, bool], ...]
+Predicate = tuple[tuple[Tensor, bool], ...]
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Node:
         is_host: a kernel outside of the delegates that runs on the host.
         kernel: what the program calls it where it is a kernel outside of the delegates.
         formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
-        guard: the conditions under which it runs; nobody needs its results under others.
+        predicate: the conditions under which it runs; nobody needs its results under others.
         attributes: what its kernel does besides, by name; passes put them there, and the operator
             declares which it takes (`vkrt.ops.attributes`).
     """
@@ -54,7 +54,7 @@ class Node:
     is_host: bool = False
     kernel: str = ""
     formulas: tuple[Any, ...] | None = None
-    guard: Guard = ()
+    predicate: Predicate = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -83,15 +83,15 @@ class Node:
     def reads(self) -> Iterator[Tensor]:
         """The tensors that have to be there when its turn comes: those of `tensors`, and those that
         decide whether it runs."""
-        if not self.guard:
+        if not self.predicate:
             return self.tensors()
-        return chain(self.tensors(), (condition for condition, _ in self.guard))
+        return chain(self.tensors(), (condition for condition, _ in self.predicate))
 
     def is_same(self, other: Node) -> bool:
         """Whether two nodes do the same to the same tensors."""
         return self is other or (
-            (self.op, self.args, self.outs, self.guard, self.is_host)
-            == (other.op, other.args, other.outs, other.guard, other.is_host)
+            (self.op, self.args, self.outs, self.predicate, self.is_host)
+            == (other.op, other.args, other.outs, other.predicate, other.is_host)
             and self.attributes.keys() == other.attributes.keys()
             and all(_is_same(value, other.attributes[name])
                     for name, value in self.attributes.items())
@@ -135,11 +135,11 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def node_of(op: str, args: Sequence[Any], outs: Sequence[Tensor], label: str = "",
-            is_host: bool = False, kernel: str = "", guard: Guard = ()) -> Node:
+            is_host: bool = False, kernel: str = "", predicate: Predicate = ()) -> Node:
     """A node whose arguments may hold symbols."""
     args = tuple(args)
     formulas = args if next(symbols_in(args), None) is not None else None
-    return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas, guard)
+    return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas, predicate)
 
 
 def default_names(kind: str, count: int) -> tuple[str, ...]:

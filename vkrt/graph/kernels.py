@@ -107,7 +107,8 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
             return tensor
         if tensor not in conversions:
             result = Tensor(tensor.sizes, dtype, name=tensor.name)
-            conversions[tensor] = Node(CONVERT, (tensor,), (result,), node.label, guard=node.guard)
+            conversions[tensor] = Node(CONVERT, (tensor,), (result,), node.label,
+                                       predicate=node.predicate)
         return conversions[tensor].outs[0]
 
     args = [list(arg) if isinstance(arg, (list, tuple)) else arg
@@ -122,10 +123,10 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
                 else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
     yield from conversions.values()
     yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op,
-                  guard=node.guard)
+                  predicate=node.predicate)
     for result, out in zip(outs, node.outs):
         if result is not out:
-            yield Node(CONVERT, (result,), (out,), node.label, guard=node.guard)
+            yield Node(CONVERT, (result,), (out,), node.label, predicate=node.predicate)
 
 
 def _wanted(kernel: Kernel, node: Node) -> str | None:

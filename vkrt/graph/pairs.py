@@ -193,7 +193,7 @@ class Pairs:
     def _add(self, op: str, out: Tensor, *args: Any) -> None:
         node = self._node
         self._made.append(node_of(op, args, (out,), node.label, is_host=True, kernel=op,
-                                  guard=node.guard))
+                                  predicate=node.predicate))
 
 
 def _from_the_front(dims: Any, rank: int) -> Any:

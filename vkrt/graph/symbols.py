@@ -6,8 +6,8 @@ value is a `Symbol`; a graph keeps them in the order of the file, so that each i
 what it is made of.
 
 What is read from an input and decides no size, such as a position in a cache, can be left to the
-kernels: they read the input themselves, and all values of it share one work list. Such a number is
-a `RuntimeScalar`.
+kernels: they read the input themselves, and all values of it share one command list. Such a number
+is a `RuntimeScalar`.
 """
 
 from __future__ import annotations

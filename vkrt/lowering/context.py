@@ -1,4 +1,4 @@
-"""Lowering: a work list in the making, and what the operators' declarations ask of it.
+"""Lowering: a command list in the making, and what the operators' declarations ask of it.
 
 A `Lowering` goes from node to node and hands operands to the declarations. Constants become weights
 when first asked for, once per layout.
@@ -18,32 +18,32 @@ from vkrt.lowering.reuse import Memo, NodeMemo
 from vkrt.lowering.storages import ImageTooLarge
 from vkrt.ops import strided_copy
 from vkrt.plan.scratch import UNLIMITED
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import StateRecord
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, MIN_BYTES, NOWHERE, Operand, Tensor, row_major
-from vkrt.work.work_list import WorkList
 
 
 class Lowering(Placing):
-    """The work list of one graph in the making, and what the declarations ask of it.
+    """The command list of one graph in the making, and what the declarations ask of it.
 
     Args:
-        base: the work list that this one shares weights and states with; none by default.
+        base: the command list that this one shares weights and states with; none by default.
         budgets: bytes of scratch memory that nodes may use, by their numbers.
         copied: numbers of views whose elements are not left where they are, though products
             could read them there; what the base says by default.
     """
 
-    def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
+    def __init__(self, graph: Graph, target: Target, base: CommandList | None = None,
                  budgets: dict[int, int] | None = None, copied: Collection[int] | None = None):
-        base = base or WorkList()
+        base = base or CommandList()
         super().__init__(graph, target, base, copied)
         self.budgets = budgets or {}
         # Numbers of nodes that could use scratch memory
         self.asked: set[int] = set()
         # Of the nodes so far, as the host reads them
         self.conditions: dict[Tensor, Operand] = {}
-        # The other parts of the work list
+        # The other parts of the command list
         self.inputs: list[Operand | None] = []
         self.outputs: list[Any] = []
         self.states: list[StateRecord] = list(base.states)
@@ -83,10 +83,10 @@ class Lowering(Placing):
         self._repeat_places(memo)
         self.steps += memo.steps
 
-    def finish(self) -> WorkList:
-        """The work list."""
+    def finish(self) -> CommandList:
+        """The command list."""
         prepacks = sorted(self.prepacks, key=lambda p: (p.constant.source, p.constant.offset))
-        return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
+        return CommandList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
                         self.target, notes=self.notes(),
                         together=tuple(map(self._weights_of, self.graph.co_resident)),
@@ -111,7 +111,7 @@ class Lowering(Placing):
 
     def placeholder(self, tensor: Tensor) -> Operand:
         """Puts a tensor that vkrt cannot make anywhere, so that the nodes behind it are looked at
-        too. Nothing of such a work list is ever run."""
+        too. Nothing of such a command list is ever run."""
         dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
         self.is_complete = False
         shape = Operand(NOWHERE, tensor.sizes, dtype, row_major(tensor.rank))

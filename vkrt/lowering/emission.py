@@ -26,12 +26,12 @@ def bits(value: float) -> int:
 
 
 class Emitter:
-    """The steps of a work list in the making.
+    """The steps of a command list in the making.
 
     Attributes:
         graph: of the method.
         target: what they are made for.
-        storage: of the work list.
+        storage: of the command list.
         node: index of the current node; -1 before the first. Its steps have the number that it
             has in the method's graph, `number`.
         steps: so far.
@@ -57,7 +57,7 @@ class Emitter:
 
     def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
                  dtype: str | None = None, storage: str | None = None, loops: int = 0,
-                 work: int = 1, spread: int = 1, feature: str = "") -> None:
+                 work: int = 1, group_factor: int = 1, feature: str = "") -> None:
         """Adds a dispatch of `shader` (file name without .comp).
 
         Args:
@@ -65,14 +65,15 @@ class Emitter:
             writes, reads: operands in binding order, the written ones first.
             invocations: how many run, in one dimension; 0 adds nothing.
             dtype: the variant; the first write's dtype by default. "f32_i32" for a pair.
-            storage: the variant; the work list's by default.
+            storage: the variant; the command list's by default.
             loops: iterations of all loops of one invocation together.
             work: products of texels in an iteration.
-            spread: see `Target.cover`.
+            group_factor: see `Target.dispatch_size`.
             feature: of which the variant is, which the target has to allow.
         """
         if invocations > 0:
-            local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
+            local_size, groups = self.target.dispatch_size(
+                invocations, invocations * loops * work, group_factor)
             self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
                       local_size, groups, feature)
 
@@ -92,7 +93,7 @@ class Emitter:
             found = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
                                   storage)
             self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
-                      self.target.spread(groups), "" if found is None else found[1])
+                      self.target.grid(groups), "" if found is None else found[1])
 
     def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
                  storage: str | None = None) -> tuple[str, str] | None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from vkrt.graph.graph import Guard, Node
+from vkrt.graph.graph import Node, Predicate
 from vkrt.ops import strided_copy
 from vkrt.ops.registry import known
-from vkrt.work.host_arguments import CHOICE, ROWS, ReadArgument
+from vkrt.work.host_arguments import BRANCH, ROWS, ReadArgument
 from vkrt.work.records import HostCall, Table
 from vkrt.work.tensor import DTYPES, Constant, Operand, Tensor, itemsize, row_major
 
@@ -36,25 +36,25 @@ def host_array(cx, tensor: Tensor) -> Operand:
     return result
 
 
-def enter_block(cx, guard: Guard) -> None:
-    """Ends the block of nodes with one guard, if this one is another, and begins the next."""
-    if guard == cx.guard:
+def enter_block(cx, predicate: Predicate) -> None:
+    """Ends the block of nodes with one predicate, if this one is another, and begins the next."""
+    if predicate == cx.predicate:
         return
-    for place, (condition, _) in enumerate(guard):
+    for place, (condition, _) in enumerate(predicate):
         if condition not in cx.conditions:
             # The host reads it where all that need it come by.
-            _choose(cx, guard[:place])
+            _choose(cx, predicate[:place])
             cx.conditions[condition] = host_array(cx, condition)
-    _choose(cx, guard)
+    _choose(cx, predicate)
 
 
-def _choose(cx, guard: Guard) -> None:
-    if guard == cx.guard:
+def _choose(cx, predicate: Predicate) -> None:
+    if predicate == cx.predicate:
         return
-    cx.guard = guard
-    wanted = tuple((ReadArgument(i), value) for i, (_, value) in enumerate(guard))
-    reads = tuple(cx.conditions[condition] for condition, _ in guard)
-    cx.steps.append(HostCall(cx.number, CHOICE, wanted, reads, ()))
+    cx.predicate = predicate
+    wanted = tuple((ReadArgument(i), value) for i, (_, value) in enumerate(predicate))
+    reads = tuple(cx.conditions[condition] for condition, _ in predicate)
+    cx.steps.append(HostCall(cx.number, BRANCH, wanted, reads, ()))
 
 
 def call_kernel(cx, node: Node) -> None:

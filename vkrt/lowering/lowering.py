@@ -1,6 +1,6 @@
-"""Lowering a graph: walking its nodes in order and making the work list.
+"""Lowering a graph: walking its nodes in order and making the command list.
 
-Neither the graph nor the work list that another one is made from is changed.
+Neither the graph nor the command list that another one is made from is changed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vkrt.ops.registry import operator
 from vkrt.passes.divide_activations import may_divide, undivided
 from vkrt.passes.pipeline import run_passes
 from vkrt.plan.scratch import alive, scratch_budgets
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Tensor
-from vkrt.work.work_list import WorkList
 
 # Which share of the bytes activations in parts have to take less than, by what a load prefers:
 # every dispatch takes some kilobytes of the host's memory for its records (realesr-animevideov3:
@@ -31,15 +31,15 @@ from vkrt.work.work_list import WorkList
 MOST_LEFT = {"memory": 1.0, "balanced": 0.75}
 
 
-def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkList:
-    """The work list of a graph.
+def lower(graph: Graph, target: Target, base: CommandList | None = None) -> CommandList:
+    """The command list of a graph.
 
     Args:
         target: of the device.
-        base: a work list of the same method at other sizes, with its memo. The weights of the two
-            are the same storages, with the same ids; only those that lie in a layout that `base`
-            does not have are new, and their prepacks are in the work list too. What the change of
-            sizes does not reach are the same records.
+        base: a command list of the same method at other sizes, with its memo. The weights of the
+            two are the same storages, with the same ids; only those that lie in a layout that
+            `base` does not have are new, and their prepacks are in the command list too. What the
+            change of sizes does not reach are the same records.
 
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
@@ -47,7 +47,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
     if base is not None:
         target = replace(base.target, parts=base.memo.parts)
     note: tuple[str, ...] = ()
-    if base is None and target.storage == "texture3d" and any(n.guard for n in graph.nodes):
+    if base is None and target.storage == "texture3d" and any(n.predicate for n in graph.nodes):
         # What a branch did not make is read by `where`, and of an image nobody may read before it
         # has a layout.
         target, note = replace(target, storage="texel"), ("buffers instead of images: branches",)
@@ -63,7 +63,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
                                                  f"allows {target.max_image_extent} a side"))
 
 
-def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
+def _lower(graph: Graph, target: Target, base: CommandList | None) -> CommandList:
     if base is not None and target.parts:
         return _lower_rewritten(run_passes(graph, target), target, base)
     whole = run_passes(graph, undivided(replace(target, prefer="balanced")))
@@ -85,8 +85,8 @@ def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
     return parts if after < before * MOST_LEFT[target.prefer] else work
 
 
-def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> WorkList | None:
-    """The work list with nodes in slices and strips; None where passes make none of them so.
+def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> CommandList | None:
+    """The command list with nodes in slices and strips; None where passes make none of them so.
 
     Args:
         whole: what passes make of the graph without parts.
@@ -100,7 +100,7 @@ def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> WorkList | No
     return _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
 
 
-def _lower_rewritten(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
+def _lower_rewritten(graph: Graph, target: Target, base: CommandList | None) -> CommandList:
     cx = Lowering(graph, target, base)
     work = _walk(cx)
     copied: set[int] = set()
@@ -117,7 +117,7 @@ def _lower_rewritten(graph: Graph, target: Target, base: WorkList | None) -> Wor
     return work
 
 
-def _walk(cx: Lowering) -> WorkList:
+def _walk(cx: Lowering) -> CommandList:
     graph = cx.graph
     reuse = Reuse(cx.base_memo, graph.nodes)
     for number, tensor in enumerate(graph.inputs):
@@ -134,7 +134,7 @@ def _walk(cx: Lowering) -> WorkList:
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.node = index
-        enter_block(cx, node.guard)
+        enter_block(cx, node.predicate)
         cx.begin(index)
         memo = reuse.find(index, node)
         if memo is None:

@@ -10,12 +10,12 @@ from collections.abc import Collection
 
 from vkrt.graph.graph import Graph
 from vkrt.plan.scratch import alive
+from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import Tensor
-from vkrt.work.work_list import WorkList
 
 
-def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int]:
-    """Which of the views that a work list leaves where they are may be why its arena is as large.
+def costly_parts(graph: Graph, work: CommandList, left: Collection[int]) -> set[int]:
+    """Which views that a command list leaves where they are may be why its arena is as large.
 
     Args:
         graph: as passes have rewritten it.

@@ -11,44 +11,44 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt.errors import FormatError
-from vkrt.graph.graph import Graph, Guard
+from vkrt.graph.graph import Graph, Predicate
 from vkrt.lowering.joins import Joins
 from vkrt.lowering.reuse import NodeMemo
 from vkrt.lowering.storages import Storing
 from vkrt.ops import strided_copy
 from vkrt.ops.attributes import STRIDED
 from vkrt.ops.strided import Strided
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage, Tensor, row_major, short_name
-from vkrt.work.work_list import WorkList
 
 
 class Placing(Storing):
-    """The operands of the tensors of a work list in the making.
+    """The operands of the tensors of a command list in the making.
 
     Args:
-        base: the work list that this one shares weights and states with.
+        base: the command list that this one shares weights and states with.
         copied: numbers of views whose elements are not left where they are, though products
             could read them there; None for what the base says.
 
     Attributes:
-        guard: the conditions under which the current node runs.
+        predicate: the conditions under which the current node runs.
         joins: the tensors that are made in strips.
         read_by_host: ids of the storages that the host reads: nothing is written over them.
     """
 
-    def __init__(self, graph: Graph, target: Target, base: WorkList,
+    def __init__(self, graph: Graph, target: Target, base: CommandList,
                  copied: Collection[int] | None):
         super().__init__(graph, target, base)
         self.copied = frozenset(self.base_memo.copied if copied is None else copied)
-        self.guard: Guard = ()
+        self.predicate: Predicate = ()
         self.joins = Joins(graph)
         self.read_by_host: set[int] = set()
         self._operands: dict[Tensor, Operand] = {}
         # Tensors that nothing has copied out of another one's memory
         self._parts: dict[Tensor, Strided] = {}
-        # Copies with the guards of the nodes that made them
-        self._copies: dict[tuple, tuple[Guard, Operand]] = {}
+        # Copies with the predicates of the nodes that made them
+        self._copies: dict[tuple, tuple[Predicate, Operand]] = {}
         self._tenants: dict[int, list[Tensor]] = {}
         # What was placed for the current node, for the memo
         self._places: list[tuple[Tensor, Operand | Strided]] = []
@@ -124,7 +124,7 @@ class Placing(Storing):
         """What a node makes of a tensor, the first of `key`, and later ones with the same key read
         too; `make` makes it, with its dispatches."""
         found = self._copies.get(key)
-        if found is not None and self.guard[:len(found[0])] == found[0]:
+        if found is not None and self.predicate[:len(found[0])] == found[0]:
             return found[1]
         # Not there, or made in a branch that may not have run.
         copy = make()
@@ -133,7 +133,7 @@ class Placing(Storing):
 
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
         """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
-        self._copies[key] = self.guard, copy
+        self._copies[key] = self.predicate, copy
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
 
@@ -189,7 +189,7 @@ class Placing(Storing):
         return row_major(tensor.rank) if operand is None or operand.raw else operand.order
 
     def write(self, tensor: Tensor, order: tuple[int, ...] | None = None,
-              over: tuple[Operand, ...] = (), beside: tuple[Operand, ...] = ()) -> Operand:
+              over: tuple[Operand, ...] = (), read_elsewhere: tuple[Operand, ...] = ()) -> Operand:
         """A new operand for the tensor a node makes.
 
         Args:
@@ -198,15 +198,15 @@ class Placing(Storing):
             over: inputs that the shader reads only at the place it writes; the first of them that
                 dies with this node and has the same texels gives its memory. The shader declares
                 them and the result `ALIASED`.
-            beside: what the shader reads at other places too: it may lie in the same storage, as
-                a view does, and then nothing is written there.
+            read_elsewhere: what the shader reads at other places too: it may lie in the same
+                storage, as a view does, and then nothing is written there.
         """
         order = order or row_major(tensor.rank)
         if (place := self.joins.place(self, tensor, order)) is not None:
             return self.place(tensor, place)
         for operand in over:
             if (self._can_overwrite(operand, tensor, order)
-                    and all(other.storage is not operand.storage for other in beside)):
+                    and all(other.storage is not operand.storage for other in read_elsewhere)):
                 result = Operand(operand.storage, tensor.sizes, tensor.dtype, order,
                                  offset=operand.offset)
                 return self.place(tensor, result)

@@ -41,12 +41,12 @@ from vkrt.plan.kernels import pushed_kernel
 from vkrt.plan.memory_plan import Batch, Item, MemoryPlan
 from vkrt.plan.stream.records import StreamPlan
 from vkrt.plan.weight_reads import host_read, mapped_read
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
 from vkrt.work.target import GROUP
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight, copied_bytes
-from vkrt.work.work_list import WorkList
 
 # Of weights of any size, see `Dispatch.constants`: all weights of a layout share a pipeline.
 PACKING = (GROUP, False, False, False)
@@ -55,11 +55,11 @@ PACKING = (GROUP, False, False, False)
 TEXEL_BYTES = 16
 
 
-def weight_plan(work: WorkList, plan: MemoryPlan) -> WeightPlan:
-    """How the weights of a work list come to their places in the memory of a plan."""
+def weight_plan(work: CommandList, plan: MemoryPlan) -> WeightPlan:
+    """How the weights of a command list come to their places in the memory of a plan."""
     placements = plan.placements
     contents = contents_of(work)
-    weights = tuple(weight.storage for weight in placements.catalog)
+    weights = tuple(weight.storage for weight in placements.weight_table)
     return WeightPlan(
         weights, tuple(contents[storage] for storage in weights),
         tuple(block for block in plan.blocks if block.kind in WEIGHT_KINDS), plan.order == "eager",
@@ -82,7 +82,7 @@ def _reloads(stream: StreamPlan) -> ReloadPlan:
                       tuple(Reload(reload.ahead, reload.after) for reload in stream.reloads))
 
 
-def _streamed(work: WorkList, plan: MemoryPlan) -> tuple[StreamedWeight, ...]:
+def _streamed(work: CommandList, plan: MemoryPlan) -> tuple[StreamedWeight, ...]:
     if plan.stream is None:
         return ()
 
@@ -93,14 +93,14 @@ def _streamed(work: WorkList, plan: MemoryPlan) -> tuple[StreamedWeight, ...]:
 
         return pieces_of(work, weight)
 
-    weights = [plan.placements.catalog[number] for number in plan.stream.streamed]
+    weights = [plan.placements.weight_table[number] for number in plan.stream.streamed]
     return tuple(StreamedWeight(host_read(work, weight), pieces(weight)) for weight in weights)
 
 
 class _Prepack:
-    """Makes the commands of one work list's prepack."""
+    """Makes the commands of one command list's prepack."""
 
-    def __init__(self, work: WorkList, plan: MemoryPlan):
+    def __init__(self, work: CommandList, plan: MemoryPlan):
         self.work = work
         self.memory = plan
         self.kernels: dict[Kernel, int] = {}
@@ -159,7 +159,8 @@ class _Prepack:
     def _dispatch(self, item: Item) -> DispatchCommand:
         """The dispatch that unpacks a slice."""
         record = self._record(item)
-        kernel = pushed_kernel(catalog().get(record.shader), shader_params(record.params), PACKING)
+        kernel = pushed_kernel(shader_library().get(record.shader), shader_params(record.params),
+                               PACKING)
         params = slice_params(record, item.first_row, item.rows)
         target = "storage_image" if record.target.storage.is_image else "storage_buffer"
         return DispatchCommand(
@@ -167,4 +168,4 @@ class _Prepack:
             (Binding(0, DESCRIPTOR_TYPES[target], range_of(record.target)),
              Binding(1, DESCRIPTOR_TYPES["storage_buffer"],
                      Range(STAGING, item.staging_offset, round_up(item.nbytes, TEXEL_BYTES)))),
-            tuple(params), self.work.target.cover(params[COUNT])[1])
+            tuple(params), self.work.target.dispatch_size(params[COUNT])[1])

@@ -1,9 +1,10 @@
 """Reuse: what lowering did for nodes that a change of sizes does not reach.
 
-A node that is the same object in two graphs of a method has the same records in their work lists,
-unless something it touches was made, or is looked at, by a node that changes: where an operand
-lies, whether it was copied before and who else reads its bytes all go into a node's records. So a
-node is only reused while nothing it is connected to has been touched by one that is not.
+A node that is the same object in two graphs of a method has the same records in their command
+lists, unless something it touches was made, or is looked at, by a node that changes: where an
+operand lies, whether it was copied before and who else reads its bytes all go into a node's
+records. So a node is only reused while nothing it is connected to has been touched by one that is
+not.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Strided
+from vkrt.work.command_list import CommandList
 from vkrt.work.target import Slices, Strips
 from vkrt.work.tensor import Constant, Operand, Tensor
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class NodeMemo:
 
 @dataclass(frozen=True)
 class Memo:
-    """What lowering a graph did, for work lists of the same method at other sizes.
+    """What lowering a graph did, for command lists of the same method at other sizes.
 
     Attributes:
         inputs: the operands of the graph's inputs.
@@ -57,8 +58,8 @@ class Memo:
     parts: tuple[Slices | Strips, ...] = ()
 
 
-def with_weights_of(base: WorkList, work: WorkList) -> WorkList:
-    """A work list that has all weights of another one, which was made from it at other sizes."""
+def with_weights_of(base: CommandList, work: CommandList) -> CommandList:
+    """A command list that has all weights of another one, which was made from it at other sizes."""
     return replace(base, storages=work.storages, prepacks=work.prepacks,
                    memo=replace(base.memo, weights=work.memo.weights))
 

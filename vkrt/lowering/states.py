@@ -20,7 +20,7 @@ from vkrt.work.tensor import Constant, Operand, row_major
 def enter(cx) -> None:
     """Gives every state of the graph its memory, before the first node.
 
-    That of the work list which this one is made from, where there is one.
+    That of the command list which this one is made from, where there is one.
     """
     for state, record in zip(cx.graph.states, cx.states):
         cx.place(state.before, record.operand)

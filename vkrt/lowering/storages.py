@@ -9,6 +9,7 @@ from vkrt.graph.graph import Graph
 from vkrt.lowering.emission import Emitter
 from vkrt.lowering.reuse import Memo
 from vkrt.ops import strided_copy
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
 from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
@@ -21,24 +22,23 @@ from vkrt.work.tensor import (
     Tensor,
     row_major,
 )
-from vkrt.work.work_list import WorkList
 
 
 class ImageTooLarge(Exception):
-    """An operand does not fit the device's images: the work list is made anew with buffers."""
+    """An operand does not fit the device's images: the command list is made anew with buffers."""
 
 
 class Storing(Emitter):
-    """The storages of a work list in the making, and its steps.
+    """The storages of a command list in the making, and its steps.
 
     Args:
-        base: the work list that this one shares weights and states with.
+        base: the command list that this one shares weights and states with.
 
     Attributes:
         prepacks: how weights get there. The storages of the base keep their ids.
     """
 
-    def __init__(self, graph: Graph, target: Target, base: WorkList):
+    def __init__(self, graph: Graph, target: Target, base: CommandList):
         super().__init__(graph, target)
         self.prepacks: list[Prepack] = list(base.prepacks)
         self.base_memo: Memo = base.memo or Memo()

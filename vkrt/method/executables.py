@@ -17,7 +17,7 @@ from vkrt.runtime.weight_store import SharedWeights
 
 if TYPE_CHECKING:
     from vkrt.compiler.planned import Planned
-    from vkrt.work.work_list import WorkList
+    from vkrt.work.command_list import CommandList
 
 # Bytes of the host's memory for the plans of shapes beside that of loading
 MAX_PLAN_BYTES = 8 << 20
@@ -115,6 +115,6 @@ class Executables:
                 self._planned, self._whole = self._whole(), None
         return self._planned or self.first.planned
 
-    def rebased(self, work: WorkList) -> ShapePlan:
-        """`first`, with another work list that those of other shapes are made from."""
+    def rebased(self, work: CommandList) -> ShapePlan:
+        """`first`, with another command list that those of other shapes are made from."""
         return self.first._replace(executable=replace(self.first.planned, base=work))

@@ -1,8 +1,9 @@
 """Loaded: what a method has on a device, and how it comes there.
 
-The order is that of the memory contract: the work list and the plan (no device memory), pipelines
-(none), weights with one staging buffer, then activations. With dynamic shapes activations wait for
-the first run, which says how many are needed; other sizes are compiled when they are run first.
+The order is that of the memory contract: the command list and the plan (no device memory),
+pipelines (none), weights with one staging buffer, then activations. With dynamic shapes activations
+wait for the first run, which says how many are needed; other sizes are compiled when they are run
+first.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
 
 if TYPE_CHECKING:
-    from vkrt.work.work_list import WorkList
+    from vkrt.work.command_list import CommandList
 
 
 class Loaded:
@@ -290,7 +291,7 @@ class Loaded:
             self.report.grew(more, f"method '{plan.graph.name}' at {shape} needs {more:,} bytes "
                                    "more than any sizes tried when it was loaded")
 
-    def _load_extra(self, graph: Graph, work: WorkList) -> None:
+    def _load_extra(self, graph: Graph, work: CommandList) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
         from vkrt.compiler.compiler import plan_weights
         from vkrt.lowering.reuse import with_weights_of

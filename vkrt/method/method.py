@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from vkrt.compiler.planned import Planned
     from vkrt.method.profile import Profile
     from vkrt.plan.memory_plan import MemoryPlan
-    from vkrt.work.work_list import WorkList
+    from vkrt.work.command_list import CommandList
 
 
 class Method(DeviceBound):
@@ -113,8 +113,8 @@ class Method(DeviceBound):
         return self._loaded.executables.planned
 
     @property
-    def work(self) -> WorkList:
-        """The work list of that."""
+    def work(self) -> CommandList:
+        """The command list of that."""
         return self.planned.work
 
     @property

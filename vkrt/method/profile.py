@@ -16,8 +16,8 @@ from vkrt.graph.graph import Graph
 from vkrt.ops.flops import flops_of
 from vkrt.report.columns import columns
 from vkrt.vk.info import usable_cores
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
-from vkrt.work.work_list import WorkList
 
 CLOCKS = ("auto", "device", "host")
 # Columns of the tables
@@ -152,7 +152,7 @@ def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, 
             f"{flops * rate / 1e9:.2f}", f"{nbytes * rate / 1e9:.2f}")
 
 
-def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], clock: str,
+def summarize(graph: Graph, work: CommandList, device: Any, runs: Sequence[Run], clock: str,
               ) -> Profile:
     """The profile of some runs.
 

@@ -24,7 +24,7 @@ from vkrt.ops.rotary import turn_into, turned_sizes
 from vkrt.ops.score_blocks import fewest_bytes
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 from vkrt.work.tuning import LANES
 
@@ -235,7 +235,7 @@ def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[in
     _, heads, queries, _ = sizes
     strides = (heads * queries * width, queries * width, width)
     return (cx.seen_flat(_as_floats(cx, mask)),
-            kind("attention_scores", "ADDED" if is_float(mask.dtype) else "CHOOSES"),
+            opcode("attention_scores", "ADDED" if is_float(mask.dtype) else "CHOOSES"),
             [stride if size > 1 else 0 for stride, size in zip(strides, sizes)])
 
 

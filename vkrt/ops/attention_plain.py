@@ -135,7 +135,7 @@ class _Inputs:
             # A block has read its rows of the queries before it writes them.
             over = (what.query.source.with_view(out.sizes, row_major(out.rank)),)
         others = what.keys, what.values, *([] if what.mask is None else [what.mask])
-        attend_in_blocks(cx, what, cx.write(out, over=over, beside=tuple(
+        attend_in_blocks(cx, what, cx.write(out, over=over, read_elsewhere=tuple(
             other.source for other in others)), blocks)
 
     def _strided(self, cx, result: Strided) -> Attention:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vkrt.graph.graph import Node
-from vkrt.ops.strided import RESHAPES, TURNS
+from vkrt.ops.strided import PERMUTATIONS, RESHAPES
 
 # An activation of the result, as a `vkrt.ops.epilogue.Epilogue`
 EPILOGUE = "epilogue"
@@ -31,7 +31,7 @@ GATE = "gate"
 # Layers of the same row, whose results are further results of the node
 HORIZONTAL = "horizontal"
 # How the row of the layers is quantized: the node that chooses scale and zero
-CHOICE = "choice"
+QPARAMS = "qparams"
 # The norm that makes the row of the layers
 NORM = "norm"
 # Whether the result of a view may stay where its elements are
@@ -48,7 +48,7 @@ ATTENTION = "vkrt.attention.default"
 # Operators that take a permutation, and read strided views
 STRIDED_READERS = PRODUCTS | {ATTENTION}
 # Operators whose results are elements of their first argument
-VIEWS = RESHAPES | TURNS | {"aten.expand_copy.default", "aten.select_copy.int",
+VIEWS = RESHAPES | PERMUTATIONS | {"aten.expand_copy.default", "aten.select_copy.int",
                             "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"}
 
 
@@ -74,7 +74,7 @@ class Permutation:
     """Views that read a product's result, each the result of the one before.
 
     Attributes:
-        views: of `RESHAPES` and `TURNS` (`vkrt.ops.strided`).
+        views: of `RESHAPES` and `PERMUTATIONS` (`vkrt.ops.strided`).
     """
 
     views: tuple[Node, ...]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from vkrt.ops import strided_copy
 from vkrt.ops.strided_copy import Walk
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
 OUTER_DIMS = 3
@@ -64,10 +64,10 @@ class Broadcast:
 
     def _kind(self, operand: Operand) -> int:
         if operand.sizes == self.sizes:
-            return kind("broadcast", "SAME")
+            return opcode("broadcast", "SAME")
         packed = self.order[-1]
         along = operand.sizes[packed] == self.sizes[packed]
-        return kind("broadcast", "ALONG" if along else "SPLAT")
+        return opcode("broadcast", "ALONG" if along else "SPLAT")
 
     def _joined(self) -> list[tuple[int, tuple[int, ...]]]:
         """(size, each operand's stride in texels) of the outer dimensions, innermost first."""

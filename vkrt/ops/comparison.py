@@ -11,7 +11,7 @@ from vkrt.ops.elementwise import binary, pointwise, unary
 from vkrt.ops.sizes import same, together
 from vkrt.ops.strided_copy import variant
 from vkrt.pte.coerce import as_float
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, short_name
 
 
@@ -26,18 +26,18 @@ def promoted(*dtypes: str) -> str:
 
 
 def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
-    """Makes a tensor a relation, a kind of compare.comp, of the elements of two."""
+    """Makes a tensor a relation, an opcode of compare.comp, of the elements of two."""
     dtype = promoted(x.dtype, y.dtype)
     dtypes = [t.dtype if short_name(t.dtype) == short_name(dtype) else dtype for t in (x, y)]
     inputs = broadcast(cx, (x, y), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("compare", [*result.grid, result.packed, *params, kind("compare", relation)],
+    cx.dispatch("compare", [*result.grid, result.packed, *params, opcode("compare", relation)],
                 [result], inputs.operands, result.texels, dtype=variant(dtype, out.dtype))
 
 
 def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> None:
-    """Makes a tensor a relation, a kind of compare_scalar.comp, of each element and a number."""
+    """Makes a tensor a relation, an opcode of compare_scalar.comp, of each element and a number."""
     source = cx.read(x)
     if source.dtype == "int8":
         source = convert(cx, source, "int32")
@@ -48,7 +48,7 @@ def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> 
             source = convert(cx, source, "int32")
     result = cx.write(out, source.order, over=(source,))
     cx.dispatch("compare_scalar",
-                [*result.grid, result.packed, kind("compare_scalar", relation), value],
+                [*result.grid, result.packed, opcode("compare_scalar", relation), value],
                 [result], [source], result.texels, dtype=variant(source.dtype, out.dtype))
 
 

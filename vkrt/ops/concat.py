@@ -207,7 +207,7 @@ def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start
         cx.alias(out, source, order)
         return
     patch = convert(cx, cx.read(part, order), out.dtype)
-    result = cx.write(out, order, over=(source,), beside=(patch,))
+    result = cx.write(out, order, over=(source,), read_elsewhere=(patch,))
     packed = order[-1] == dim
     inner = 1 if packed else math.prod(
         out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]

@@ -28,7 +28,7 @@ from vkrt.ops.epilogue import (
 from vkrt.ops.matmul_strided import some_channels
 from vkrt.ops.registry import op
 from vkrt.ops.rows import Window, Windows, sliding, with_residual
-from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, per_dimension, unsupported
 from vkrt.ops.volume import Depth
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
@@ -60,10 +60,10 @@ def _sizes(x, weight, bias, stride, padding, dilation, transposed, output_paddin
     if 0 in weight:
         unsupported("weight", f"no elements (sizes {list(weight)})")
     count = len(x) - 2
-    stride = spread(stride, count, "stride", 1)
-    padding = spread(padding, count, "padding", 0)
-    dilation = spread(dilation, count, "dilation", 1)
-    extra = spread(output_padding, count, "output_padding", 0)
+    stride = per_dimension(stride, count, "stride", 1)
+    padding = per_dimension(padding, count, "padding", 0)
+    dilation = per_dimension(dilation, count, "dilation", 1)
+    extra = per_dimension(output_padding, count, "output_padding", 0)
     at_least(groups, 1, "groups")
     # A transposed one's weight is [in, out of a group, ..], else [out, in of a group, ..].
     if weight[0] % groups:
@@ -232,11 +232,11 @@ def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, ma
     is_shared = winograd_shared.suits(cx, layer, [source, matrix, *epilogue.vectors],
                                       conv.out.dtype)
     least = winograd_shared.time(layer, cx.target) if is_shared else math.inf
-    beside, over = (portion if portion and layer.time(cx.target.tuning, portion) < least else None
+    fresh, over = (portion if portion and layer.time(cx.target.tuning, portion) < least else None
                     for portion in _portions(cx, conv, layer, source))
-    is_larger = over is not None and (beside is None or over.size > beside.size)
+    is_larger = over is not None and (fresh is None or over.size > fresh.size)
     result = cx.write(conv.out, source.order, over=(source,) if is_larger else ())
-    portion = over if result.storage is source.storage else beside
+    portion = over if result.storage is source.storage else fresh
     if portion:
         winograd.convolve(cx, layer, portion, result, source, matrix, epilogue,
                           padding=conv.padding, height=height_of(conv.x))
@@ -252,8 +252,8 @@ def _portions(cx, conv: Convolution, layer: winograd.Layer,
     """What to do at a time at Winograd's points, with a result beside the source and over it; None
     where a direct sum is better, or that cannot be."""
     budget = cx.scratch_budget()
-    beside, over = winograd.choose(layer, budget, cx.target), None
+    fresh, over = winograd.choose(layer, budget, cx.target), None
     # Budgets are of nodes that were lowered once, directly, with a result beside the source.
     if cx.number in cx.budgets and conv.x.sizes[2:] == conv.out.sizes[2:] and not cx.used(conv.x):
         over = winograd.choose(layer, budget + source.storage.nbytes, cx.target)
-    return beside, over
+    return fresh, over

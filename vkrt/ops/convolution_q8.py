@@ -32,15 +32,15 @@ from vkrt.ops.epilogue_q8 import (
 )
 from vkrt.ops.quantization import INT8
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, spread, unsupported
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, per_dimension, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 
 def _window(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
             ) -> tuple[Sizes, Sizes, Sizes, Sizes]:
     """The kernel and its steps, each as (y, x)."""
-    return (spread(kernel, 2, "kernel_size", 1), spread(stride, 2, "stride", 1),
-            spread(padding, 2, "padding", 0), spread(dilation, 2, "dilation", 1))
+    return (per_dimension(kernel, 2, "kernel_size", 1), per_dimension(stride, 2, "stride", 1),
+            per_dimension(padding, 2, "padding", 0), per_dimension(dilation, 2, "dilation", 1))
 
 
 def _group_inputs(x: Sizes, groups: int) -> int:
@@ -107,7 +107,7 @@ def _transposed_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero,
     window = _window(kernel, stride, padding, dilation)
     channels = _need_matrix(x, weight, window[0], groups)
     _need_ends(channels, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
-    extra = spread(output_padding, 2, "output_padding", 0)
+    extra = per_dimension(output_padding, 2, "output_padding", 0)
     return ((x[0], channels, *deconvolved(x[2:], *window, extra)),)
 
 

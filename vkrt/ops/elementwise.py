@@ -30,7 +30,7 @@ from vkrt.ops.rows import POINTWISE
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together, unsupported
 from vkrt.pte.coerce import as_float, as_int
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor
 
 # Largest exponent that is done by multiplying.
@@ -46,11 +46,11 @@ def compute_dtype(dtype: str) -> str:
 
 def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: str = "unary"
           ) -> None:
-    """Makes a tensor a function, a kind of unary.comp, of each element of another.
+    """Makes a tensor a function, an opcode of unary.comp, of each element of another.
 
     Args:
         numbers: that the function takes, up to three.
-        shader: of which the function is a kind.
+        shader: of which the function is an opcode.
     """
     # A float32 is not rounded to half before the function is done.
     dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
@@ -59,7 +59,7 @@ def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: st
     result = (cx.write(out, source.order, over=(source,)) if direct
               else cx.temporary(out.sizes, dtype, source.order))
     numbers = (*numbers, 0.0, 0.0, 0.0)[:3]
-    cx.dispatch(shader, [*result.grid, result.packed, kind(shader, function), *numbers],
+    cx.dispatch(shader, [*result.grid, result.packed, opcode(shader, function), *numbers],
                 [result], [source], result.texels,
                 loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
     if not direct:
@@ -71,7 +71,7 @@ def _function(cx, node, x):
 
 
 def _elementary(cx, node, *args):
-    """A kind of elementary.comp with the numbers behind the tensor."""
+    """An opcode of elementary.comp with the numbers behind the tensor."""
     unary(cx, node.outs[0], node.name.upper(), *args, shader="elementary")
 
 
@@ -219,23 +219,24 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
            then: Epilogue | None = None) -> None:
-    """Makes a tensor a function, a kind of binary.comp, of the elements of two.
+    """Makes a tensor a function, an opcode of binary.comp, of the elements of two.
 
     Args:
-        then: what is done to the result, one of `TAILS`; None for nothing.
+        then: what is done to the result, one of `ACTIVATIONS`; None for nothing.
     """
     dtype = compute_dtype(out.dtype)
-    epilogue = (kind("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
+    epilogue = (opcode("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     factor = float(alpha) if is_float(dtype) else as_int(alpha)
-    _dispatch_binary(cx, out, dtype, "binary", x, y, (kind("binary", function), factor, *epilogue),
+    _dispatch_binary(cx, out, dtype, "binary", x, y,
+                     (opcode("binary", function), factor, *epilogue),
                      32 * 4 if function in ("POW", "FMOD", "REMAINDER") else 0)
 
 
 def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
-    """Makes a tensor of floats a function, a kind of binary_special.comp, of the elements of
+    """Makes a tensor of floats a function, an opcode of binary_special.comp, of the elements of
     two."""
     _dispatch_binary(cx, out, out.dtype, "binary_special", x, y,
-                     (kind("binary_special", function),))
+                     (opcode("binary_special", function),))
 
 
 def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Tensor,
@@ -257,7 +258,7 @@ def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Ten
 
 
 # Activations that binary.comp does to its result
-TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
+ACTIVATIONS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
 
 
 @pointwise("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together,
@@ -269,11 +270,11 @@ TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
 @pointwise("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT,
     kernels="aten::{}.out")
 @pointwise("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT,
-    kernels="aten::{}.out", takes_activation=TAILS)
+    kernels="aten::{}.out", takes_activation=ACTIVATIONS)
 @pointwise("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
-    kernels="aten::{}.out", takes_activation=TAILS)
+    kernels="aten::{}.out", takes_activation=ACTIVATIONS)
 @pointwise("vkrt.silu_mul.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
-    takes_activation=TAILS)
+    takes_activation=ACTIVATIONS)
 def _two(cx, node, x, y):
     binary(cx, node.outs[0], node.name.upper(), x, y, then=node_epilogue(cx))
 
@@ -297,7 +298,7 @@ def _prelu(cx, node, x, weight):
 
 
 @pointwise("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together,
-    dtypes=PROMOTED, kernels="aten::{}.out", takes_activation=TAILS)
+    dtypes=PROMOTED, kernels="aten::{}.out", takes_activation=ACTIVATIONS)
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
            then=node_epilogue(cx))

@@ -1,4 +1,4 @@
-"""How much arithmetic the steps of a work list do, for profiles and benchmarks.
+"""How much arithmetic the steps of a command list do, for profiles and benchmarks.
 
 Products count 2 for every multiplication with its addition, whatever a kernel does to need fewer;
 everything else counts 1 for every element it writes, or reads where it reduces.
@@ -10,8 +10,8 @@ import math
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.registry import operator
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
-from vkrt.work.work_list import WorkList
 
 # Kernels that read many elements for each one that they write, without being products
 REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "rms_norm", "choose_qparams",
@@ -29,8 +29,8 @@ def multiply_adds(node: Node) -> int | None:
     return found.multiply_adds(*found.schema.read(node.args), node.outs)
 
 
-def flops_of(work: WorkList, graph: Graph) -> tuple[int, ...]:
-    """The floating-point operations (or such on integers) of each step of a graph's work list."""
+def flops_of(work: CommandList, graph: Graph) -> tuple[int, ...]:
+    """The operations on floats (or integers) of each step of a graph's command list."""
     result = [0] * len(work.steps)
     by_node: dict[int, list[int]] = {}
     for index, step in enumerate(work.steps):

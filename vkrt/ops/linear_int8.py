@@ -8,12 +8,12 @@ layers of one input (queries, keys and values) share the rounded one.
 from __future__ import annotations
 
 from vkrt.graph.graph import Node
-from vkrt.ops.attributes import CHOICE, NORM
+from vkrt.ops.attributes import NORM, QPARAMS
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
-from vkrt.ops.quantization_params import choice_limits
+from vkrt.ops.quantization_params import qparams_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
@@ -22,11 +22,11 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
-    choice = cx.attribute(CHOICE)
-    if choice is not None:
-        _, _, _, *limits, _ = known(choice.op).schema.read(choice.args)
+    qparams = cx.attribute(QPARAMS)
+    if qparams is not None:
+        _, _, _, *limits, _ = known(qparams.op).schema.read(qparams.args)
         return cx.derived((x, *limits), lambda: _rounded_row(
-            cx, x, choice_limits(x, *limits), cx.attribute(NORM)))
+            cx, x, qparams_limits(x, *limits), cx.attribute(NORM)))
     source = cx.read(x, row_major(x.rank))
     scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
 

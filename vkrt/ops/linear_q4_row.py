@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.ops.attributes import CHOICE, NORM
+from vkrt.ops.attributes import NORM, QPARAMS
 from vkrt.ops.registry import known
 from vkrt.ops.schema import Sizes
 from vkrt.ops.teams import team_for
@@ -154,7 +154,7 @@ def _goes_by_words(cx) -> bool:
 def norm_of(cx) -> Node | None:
     """The norm that the kernel of the current layer does of its row. Where the row is quantized
     before, it is done then."""
-    return cx.attribute(NORM) if cx.attribute(CHOICE) is None else None
+    return cx.attribute(NORM) if cx.attribute(QPARAMS) is None else None
 
 
 def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], reads: list[Operand],

@@ -42,7 +42,7 @@ TILES_8 = ((4, 8),)
 # The id of the first parameter of a team in gemv_team.glsl
 TEAM = 24
 
-# Of gemv.comp, see `Target.cover`: last layers of networks are up to some thousand columns wide.
+# Of gemv.comp, see `Target.dispatch_size`: last layers are up to some thousand columns wide.
 WIDE = 16
 
 
@@ -108,7 +108,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         feature = "" if found is None else found[1]
         # Networks have such layers of all lengths and widths, and groups of another size are
         # another pipeline.
-        lanes, work, spread = LANES if feature else 1, 1, WIDE
+        lanes, work, group_factor = LANES if feature else 1, 1, WIDE
         count = round_up(-(-columns // 4), lanes) * batches
     else:
         allowed = tiles.PRODUCTS if scales is None else TILES_8
@@ -121,11 +121,11 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
                             refused=refused)
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, count=batches)
-        work, spread, feature = math.prod(tile), 1, tiles.feature_of(tile)
+        work, group_factor, feature = math.prod(tile), 1, tiles.feature_of(tile)
     if feature and words is not None:
         reads = words
-    cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work, spread=spread,
-                dtype=dtype, feature=feature)
+    cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work,
+                group_factor=group_factor, dtype=dtype, feature=feature)
 
 
 def product_params(rows: int, texels: int, columns: int, source: Operand, result: Operand,

@@ -150,10 +150,10 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
     pairs.sort(reverse=True)
     dims: list[tuple[Factor, ...]] = []
     for own, size in zip((factors[0][1] if factors else 0 for factors in whole.dims), sizes):
-        mine = [(count, step) for at, count, step in pairs if own <= at < own * size]
-        if math.prod(count for count, _ in mine) != size:
+        inner = [(count, step) for at, count, step in pairs if own <= at < own * size]
+        if math.prod(count for count, _ in inner) != size:
             return None
-        dims.append(joined(mine))
+        dims.append(joined(inner))
     along, across = dims[-1], dims[-2]
     if along not in ((), ((sizes[-1], 1),)) or len(across) > 1:
         return None

@@ -112,7 +112,7 @@ def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
     out = outs[0]
     moments = _moments(cx, source, sets, epsilon)
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
-    result = cx.write(out, source.order, over=(source,), beside=(scale, shift))
+    result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
     cx.dispatch("normalize", [*result.grid, result.packed, sets.across, sets.rows, sets.width,
                               moments.grid[0], weight is not None, bias is not None,
                               *mapping.params()],
@@ -148,7 +148,7 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
                    epsilon)
         return
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
-    result = cx.write(out, source.order, over=(source,), beside=(scale, shift))
+    result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
     params = [*result.grid, result.packed, rows, count, math.prod(shape), epsilon,
               weight is not None, bias is not None]
     if team is None:
@@ -175,7 +175,7 @@ def _rms_norm(cx, node, x, weight, epsilon):
     factor = cx.vector(weight, x.dtype)
     team = team_for(cx.target, rows, count)
     if team is not None:
-        result = cx.write(node.outs[0], source.order, over=(source,), beside=(factor,))
+        result = cx.write(node.outs[0], source.order, over=(source,), read_elsewhere=(factor,))
         cx.share("rms_norm_team", [*result.grid, result.packed, rows, epsilon, *team.params],
                  [result], [source, factor], team.groups(rows), features=team.features,
                  loops=3 * team.loops(count))
@@ -183,7 +183,7 @@ def _rms_norm(cx, node, x, weight, epsilon):
     chunk = chunk_for(cx.target, rows, count)
     parts = -(-count // chunk) if chunk else 0
     result = cx.write(node.outs[0], source.order, over=(source,) if parts == 1 else (),
-                      beside=(factor,))
+                      read_elsewhere=(factor,))
     cx.dispatch("rms_norm", [*result.grid, result.packed, rows, parts, chunk, epsilon], [result],
                 [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)
 
@@ -244,7 +244,7 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     out = node.outs[0]
     source = cx.read(x)
     vectors = [cx.check_view(cx.vector(t, out.dtype)) for t in (mean, variance, weight, bias)]
-    result = cx.write(out, source.order, over=(source,), beside=tuple(vectors))
+    result = cx.write(out, source.order, over=(source,), read_elsewhere=tuple(vectors))
     cx.dispatch("batch_norm", [*result.grid, result.packed, epsilon, weight is not None,
                                bias is not None, *_channels(source).params()],
                 [result], [source, *vectors], result.texels)

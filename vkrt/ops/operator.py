@@ -258,7 +258,7 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = node.op in attributes.STRIDED_READERS
         elif name in (attributes.GATE, attributes.HORIZONTAL):
             fits = operator.of_row > 0 and all(layer.op == node.op for layer in layers_in(node))
-        elif name == attributes.CHOICE:
+        elif name == attributes.QPARAMS:
             fits = tuple(node.args[:operator.of_row]) == (value.args[0], *value.outs)
         elif name == attributes.NORM:
             fits = operator.of_row > 0 and node.args[0] in value.outs

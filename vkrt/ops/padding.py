@@ -11,7 +11,7 @@ from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, wrap_all
 from vkrt.ops.views import reshape
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor
 
 # Outer dimensions of pad.comp
@@ -56,7 +56,7 @@ def pad(cx, out: Tensor, tensor: Tensor, before: Sequence[int], number: int | fl
     Args:
         before: elements put in front of every dimension; the sizes say what is put behind.
         number: of which the border is,
-        border: or a kind of pad.comp.
+        border: or an opcode of pad.comp.
     """
     source = convert(cx, cx.read(tensor), out.dtype)
     if source.sizes == out.sizes and not any(before):
@@ -95,7 +95,7 @@ def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: in
     packed = source.order[-1]
     cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
                         *source.grid, number, *(n for dim in dims for n in dim),
-                        kind("pad", border) if border else 0, count],
+                        opcode("pad", border) if border else 0, count],
                 [result], [source], result.texels, loops=4)
 
 

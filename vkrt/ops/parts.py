@@ -16,7 +16,7 @@ from vkrt.ops.sizes import at_least, fail, wrap
 from vkrt.ops.strided import Strided
 from vkrt.ops.strided_copy import Walk, emit
 from vkrt.ops.views import part_offset, reshape
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
 
@@ -216,5 +216,5 @@ def _triangle(cx, node, x, diagonal):
     """The matrices of the last two dimensions with zeros above or below a diagonal."""
     source = cx.read(x, row_major(x.rank))
     result = cx.write(node.outs[0], source.order, over=(source,))
-    cx.dispatch("triangle", [*result.grid, result.packed, kind("triangle", node.name.upper()),
+    cx.dispatch("triangle", [*result.grid, result.packed, opcode("triangle", node.name.upper()),
                              diagonal or 0], [result], [source], result.texels)

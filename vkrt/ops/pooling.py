@@ -10,7 +10,7 @@ from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import INT32, ONE_FLOAT, ONE_NUMBER
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, sliding, with_residual
-from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
+from vkrt.ops.sizes import Sizes, fail, need_rank, per_dimension, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Values of avg_pool2d.comp's divisor that stand for a count.
@@ -41,10 +41,10 @@ def pooled(x: Sizes, kernel: Sizes, stride: Sizes | None, padding: Sizes | None,
     need_rank(x, (count + 1, count + 2), "self")
     if 0 in x[-count - 1:]:
         fail("self", f"expected channels and pixels, got sizes {list(x)}")
-    kernel = spread(kernel, count, "kernel_size", 1)
-    stride = spread(stride, count, "stride", 1) if stride else kernel
-    padding = spread(padding or (0,), count, "padding", 0)
-    dilation = spread(dilation or (1,), count, "dilation", 1)
+    kernel = per_dimension(kernel, count, "kernel_size", 1)
+    stride = per_dimension(stride, count, "stride", 1) if stride else kernel
+    padding = per_dimension(padding or (0,), count, "padding", 0)
+    dilation = per_dimension(dilation or (1,), count, "dilation", 1)
     spatial = []
     for size, k, step, pad, dil in zip(x[-count:], kernel, stride, padding, dilation, strict=True):
         reach = dil * (k - 1) + 1

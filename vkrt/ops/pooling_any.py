@@ -13,7 +13,7 @@ from vkrt.ops.dtypes import INT32, ONE_FLOAT
 from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, pooled
 from vkrt.ops.reduction import lower_reduction
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, spread, unsupported
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, per_dimension, unsupported
 from vkrt.work.tensor import Tensor
 
 # A window's place times a side of the source has to fit into 32 bits.
@@ -61,7 +61,7 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
     numbers = [0]
     for given, trivial in ((kernel, 1), (stride or kernel, 1), (padding or (0,), 0),
                            (dilation or (1,), 1)):
-        numbers += _x_first(spread(given, count, "kernel_size", trivial), trivial)
+        numbers += _x_first(per_dimension(given, count, "kernel_size", trivial), trivial)
     return numbers
 
 
@@ -92,7 +92,7 @@ def _declare(count: int) -> None:
 
 
 def _loops(kernel: Sizes, count: int) -> int:
-    return math.prod(n + 1 for n in spread(kernel, count, "kernel_size", 1))
+    return math.prod(n + 1 for n in per_dimension(kernel, count, "kernel_size", 1))
 
 
 for _count in (1, 3):

@@ -25,7 +25,7 @@ TOKEN_SMALLEST = 2.0 ** -23
 ZEROS = (frozenset({"int8", "int32"}),)
 
 
-def choice_limits(x: Tensor, low: int, high: int, smallest: float | None) -> list[float]:
+def qparams_limits(x: Tensor, low: int, high: int, smallest: float | None) -> list[float]:
     """The parameters of qparams.glsl."""
     # Below the smallest normal number devices may have 0.
     smallest = max(SMALLEST[x.dtype] if smallest is None else smallest, SMALLEST["float32"])
@@ -66,14 +66,14 @@ def _tensor_sizes(x, low, high, _smallest):
     further=ZEROS)
 def _choose_for_rows(cx, node, x, _mapping, _block, low, high, smallest, _keep):
     """A scale and a zero point for each row of x [.., K]."""
-    _choose(cx, node.outs, x, choice_limits(x, low, high, smallest))
+    _choose(cx, node.outs, x, qparams_limits(x, low, high, smallest))
 
 
 @op("quantized_decomposed.choose_qparams_per_token_asymmetric.default", "input:T dtype:-",
     sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS, kernels="quantized_decomposed::{}.out")
 def _choose_for_tokens(cx, node, x):
     """The same, for all of int8."""
-    _choose(cx, node.outs, x, choice_limits(x, -128, 127, TOKEN_SMALLEST))
+    _choose(cx, node.outs, x, qparams_limits(x, -128, 127, TOKEN_SMALLEST))
 
 
 @op("quantized_decomposed.choose_qparams.tensor",
@@ -88,7 +88,7 @@ def _choose_for_tensor(cx, node, x, low, high, smallest):
         ends.append(viewed(cx, end, (1,)))
     row = Tensor((2,), x.dtype)
     concatenate(cx, row, ends, 0)
-    _choose(cx, node.outs, row, choice_limits(x, low, high, smallest))
+    _choose(cx, node.outs, row, qparams_limits(x, low, high, smallest))
 
 
 def _choose(cx, outs: Sequence[Tensor], x: Tensor, limits: list[float]) -> None:

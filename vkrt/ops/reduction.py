@@ -16,7 +16,7 @@ from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.ops.strided_copy import Walk, variant
 from vkrt.ops.teams import parts_for, team_for
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Dimensions that reduce.comp walks on either side.
@@ -109,7 +109,7 @@ def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim:
     """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`).
 
     Args:
-        function: a kind of reduce.comp.
+        function: an opcode of reduce.comp.
     """
     plan = plan_reduction(source, dims, keepdim, function)
     left = [d for d in dims if source.sizes[d] > 1]
@@ -130,7 +130,7 @@ def _partial_dtype(dtype: str) -> str:
 
 def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: str,
               divisor: float) -> None:
-    texels, number = result.texels, kind("reduce", function)
+    texels, number = result.texels, opcode("reduce", function)
     lanes = min(result.packed, 4) if plan.across else 1
     parts = parts_for(cx.target, texels, plan.count)
     team = team_for(cx.target, texels * parts, -(-plan.count // parts), not plan.across)
@@ -183,7 +183,7 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keep
 
     Args:
         dims: see `_chosen`.
-        function: a kind of reduce.comp.
+        function: an opcode of reduce.comp.
     """
     if out.dtype not in ("float32", "float16", "int32"):
         raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")

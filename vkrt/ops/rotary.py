@@ -14,7 +14,7 @@ from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -25,7 +25,7 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
     rotary_two.comp for two that differ in their heads.
 
     Args:
-        how: a kind of rotary.glsl.
+        how: an opcode of rotary.glsl.
         tables: of cosines and of sines, or the one of both twice: [rows, ..].
         turned: elements of a head that are turned.
         first_row: of the tables, for the first position; it may be known at runs only.
@@ -62,7 +62,7 @@ def _params(cx, x: Tensor, result: Operand, how: str, tables: tuple[Operand, Ope
     """The operand and the parameters of rotary.glsl for the first of the tensors."""
     rows, texels = tables[0].sizes[0], tables[0].grid[2]
     where, numbers = position(cx, first_row)
-    return where, [*result.grid, result.packed, kind("rotary_turn", how), _heads(x, heads_first),
+    return where, [*result.grid, result.packed, opcode("rotary_turn", how), _heads(x, heads_first),
                    x.sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
 
 

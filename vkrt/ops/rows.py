@@ -13,7 +13,7 @@ from typing import Any
 
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import BORDER, EPILOGUE, FACTOR, INPUTS, OUTPUTS, RESIDUAL
-from vkrt.ops.sizes import spread
+from vkrt.ops.sizes import per_dimension
 from vkrt.work.tensor import Tensor
 
 # The first row, and the one behind the last
@@ -126,7 +126,7 @@ def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRu
     def strip(node: Node, dim: int, rows: Rows) -> Node:
         x, found = node.args[0], windows(node, dim)
         assert found is not None  # as the node is divided
-        padding = spread(node.args[place] or (0,), x.rank - 2, "padding", 0)
+        padding = per_dimension(node.args[place] or (0,), x.rank - 2, "padding", 0)
         first, end = found[x].reached(rows)
         front, behind = max(-first, 0), max(end - x.sizes[dim], 0)
         args: list[Any] = list(node.args)

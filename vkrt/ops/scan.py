@@ -12,7 +12,7 @@ from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.views import reshape
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor
 
 # Elements of a line, which one invocation goes along; longer ones are left to the host.
@@ -52,7 +52,7 @@ def _running(cx, node, x, dim):
     direct = out.dtype == dtype
     result = (cx.write(out, source.order, over=(source,)) if direct
               else cx.temporary(out.sizes, dtype, source.order))
-    function = kind("scan", "PROD") if node.name == "cumprod" else 0
+    function = opcode("scan", "PROD") if node.name == "cumprod" else 0
     cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner], [result],
                 [source], result.texels // count, loops=count)
     if not direct:

@@ -29,7 +29,7 @@ from vkrt.ops.padding import pad
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, wrap
 from vkrt.ops.views import reshape
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
 # Places in a list
@@ -143,7 +143,7 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     """Makes `out` a tensor with elements, or a number, put to places along a dimension.
 
     Args:
-        function: a kind of put_rows.glsl.
+        function: an opcode of put_rows.glsl.
         includes: whether what was there takes part.
     """
     if x.rank == 0 or index.rank == 0:
@@ -168,7 +168,7 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
         number = number_of(elements, out.dtype)
     direct = out.dtype == dtype
     result = (cx.write(out, order) if direct else cx.temporary(out.sizes, dtype, order))
-    cx.dispatch("scatter", [*result.grid, result.packed, kind("put_rows", function)
+    cx.dispatch("scatter", [*result.grid, result.packed, opcode("put_rows", function)
                             if function != "SET" else 0, includes, places.packed,
                             places.grid[2], not isinstance(elements, Tensor),
                             float(number) if is_float(dtype) else int(number)],

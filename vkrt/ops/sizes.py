@@ -80,7 +80,7 @@ def at_least(value: int, minimum: int, name: str) -> int:
     return value
 
 
-def spread(values: Sequence[int], count: int, name: str, minimum: int) -> Sizes:
+def per_dimension(values: Sequence[int], count: int, name: str, minimum: int) -> Sizes:
     """One number per spatial dimension, each at least `minimum`; a single one counts for all."""
     if len(values) == 1:
         values = (values[0],) * count

@@ -106,8 +106,8 @@ RESHAPES = frozenset({
     "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",
     "aten.clone.default", "aten.alias_copy.default", "dim_order_ops._clone_dim_order.default"})
 # .. or with the dimensions in another order
-TURNS = frozenset({"aten.permute.default", "aten.permute_copy.default", "aten.t_copy.default",
-                   "aten.transpose_copy.int"})
+PERMUTATIONS = frozenset({"aten.permute.default", "aten.permute_copy.default",
+                          "aten.t_copy.default", "aten.transpose_copy.int"})
 
 
 def turned(where: Strided, nodes: Iterable[Node]) -> Strided | None:
@@ -125,7 +125,7 @@ def turned(where: Strided, nodes: Iterable[Node]) -> Strided | None:
 
 
 def permutation_of(node: Node) -> tuple[int, ...]:
-    """Which dimension of its argument each dimension of the result of one of `TURNS` is."""
+    """Which dimension of its argument each dimension of the result of one of `PERMUTATIONS` is."""
     order = list(range(node.outs[0].rank))
     if not order:
         return ()

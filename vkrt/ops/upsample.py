@@ -17,7 +17,7 @@ from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, need_rank
-from vkrt.shader import kind
+from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Operators by what weighs the elements of the source
@@ -92,7 +92,7 @@ def _resample(cx, x: Tensor, out: Tensor, factors: Sequence[float | None], funct
             result = cx.temporary((*x.sizes[:2], *now), out.dtype, order)
         _dispatch(cx, source, result, sides, now,
                   [step if side in stage else _KEPT for side, step in enumerate(steps)],
-                  [kind("resample", function), align, antialias])
+                  [opcode("resample", function), align, antialias])
         source, sides = result, now
 
 

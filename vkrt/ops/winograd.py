@@ -136,15 +136,15 @@ def _bytes(texels: int, target: Target | None = None) -> int:
     return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
-def _fitting(count: int, each: tuple[int, int], beside: int, budget: int, target: Target) -> int:
+def _fitting(count: int, each: tuple[int, int], third: int, budget: int, target: Target) -> int:
     """The most of so many, of which each has some texels in two storages, whose scratch memory has
     at most `budget` bytes; or 0.
 
     Args:
-        beside: texels of a third storage.
+        third: texels of a third storage.
     """
-    left, most = budget - _bytes(beside, target), target.max_buffer_range
-    if left < 0 or _bytes(max(beside, *each), target) > most:
+    left, most = budget - _bytes(third, target), target.max_buffer_range
+    if left < 0 or _bytes(max(third, *each), target) > most:
         return 0
     found = min(left // _bytes(sum(each)), most // _bytes(max(each)), count)
     while found and sum(_bytes(found * texels, target) for texels in each) > left:

@@ -17,7 +17,7 @@ from vkrt.passes.division_plan import MORE_TIME, Run, plan_divisions
 from vkrt.passes.recompute import RecomputedRun
 from vkrt.passes.rewrite import Pass, are_right
 from vkrt.passes.slices import Chain, chains_at, in_slices
-from vkrt.passes.strip_choices import regions_at
+from vkrt.passes.strip_candidates import regions_at
 from vkrt.passes.strips import in_strips
 from vkrt.work.target import Target
 
@@ -41,7 +41,7 @@ DIVIDE_ACTIVATIONS = Pass("divide_activations", "nodes in slices of hidden chann
 def may_divide(graph: Graph, target: Target) -> bool:
     """Whether some nodes may be done in parts."""
     return (target.prefer in MORE_TIME and DIVIDE_ACTIVATIONS.name not in target.skipped
-            and not any(node.guard for node in graph.nodes))
+            and not any(node.predicate for node in graph.nodes))
 
 
 def undivided(target: Target) -> Target:

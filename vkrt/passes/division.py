@@ -13,7 +13,7 @@ from vkrt.work.speed import Speed
 
 
 @dataclass(frozen=True)
-class Choice:
+class DivisionCandidate:
     """A run of nodes in strips or in slices.
 
     Attributes:

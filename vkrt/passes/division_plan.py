@@ -15,12 +15,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from vkrt.graph.graph import Graph
-from vkrt.passes.division import Choice, node_seconds
+from vkrt.passes.division import DivisionCandidate, node_seconds
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.recompute import RecomputedGraph, RecomputedRun, recomputed
-from vkrt.passes.slice_choices import slice_choices
+from vkrt.passes.slice_candidates import slice_candidates
 from vkrt.passes.slices import Chain
-from vkrt.passes.strip_choices import SLACK, StripChoices
+from vkrt.passes.strip_candidates import SLACK, StripCandidates
 from vkrt.passes.strip_region import Region
 from vkrt.work.target import Target
 
@@ -70,7 +70,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
     twice = recomputed(graph) if strips and not graph.is_dynamic else None
     ways = _Ways(graph, target, twice)
     if slices:
-        ways.add(slice_choices(graph, ways.live, target, ways.seconds), False)
+        ways.add(slice_candidates(graph, ways.live, target, ways.seconds), False)
     most = max(ways.live.at_node, default=0)
     least, ceiling = most, max(ways.sizes, default=0)
     while ceiling:
@@ -106,26 +106,26 @@ class _Ways:
         more = total * MORE_TIME[target.prefer]
         # Sums in another order
         self._limit = (total + more) * (1 + 1e-9)
-        self._strips = [(StripChoices(graph, self.live, target, self.seconds, more), False)]
+        self._strips = [(StripCandidates(graph, self.live, target, self.seconds, more), False)]
         self._add_whole(self.live, self.seconds, False)
         self.sizes = set(self.live.at_node)
         if twice is not None:
             live, seconds = _whole(twice.graph, target, twice.again)
-            self._strips.append((StripChoices(twice.graph, live, target, seconds, more,
+            self._strips.append((StripCandidates(twice.graph, live, target, seconds, more,
                                               twice.cuts, twice.recomputes), True))
             self._add_whole(live, seconds, True)
             self.sizes.update(live.at_node)
 
-    def add(self, choices: Iterator[Choice], is_recomputed: bool) -> None:
+    def add(self, candidates: Iterator[DivisionCandidate], is_recomputed: bool) -> None:
         """Adds runs of one of the graphs."""
-        for choice in choices:
-            run = choice.run
-            self._add(run.start, run.end, choice.nbytes, choice.seconds, run, is_recomputed)
+        for candidate in candidates:
+            run = candidate.run
+            self._add(run.start, run.end, candidate.nbytes, candidate.seconds, run, is_recomputed)
 
     def add_strips(self, floor: int, ceiling: int) -> None:
-        """Adds regions (see `StripChoices.between`)."""
-        for choices, is_recomputed in self._strips:
-            self.add(choices.between(floor, ceiling), is_recomputed)
+        """Adds regions (see `StripCandidates.between`)."""
+        for candidates, is_recomputed in self._strips:
+            self.add(candidates.between(floor, ceiling), is_recomputed)
 
     def _add_whole(self, live: Liveness, seconds: Sequence[float], is_recomputed: bool) -> None:
         """Adds the nodes of a graph as a whole; those that are the same in both once."""

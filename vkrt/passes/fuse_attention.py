@@ -98,7 +98,7 @@ def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
     while (index := rewrite.uses.only(value, done[-1])) is not None:
         node = graph.nodes[index]
         done.append(index)
-        if node.guard != graph.nodes[last].guard or not node.args:
+        if node.predicate != graph.nodes[last].predicate or not node.args:
             return None
         value, *others = node.args
         if node.op == PRODUCT and softmax is not None:

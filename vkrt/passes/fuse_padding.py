@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import BORDER, CONVOLUTIONS
-from vkrt.ops.sizes import spread
+from vkrt.ops.sizes import per_dimension
 from vkrt.passes.matching import Uses, arguments
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
@@ -74,7 +74,7 @@ def border_before(graph: Graph, index: int, uses: Uses) -> Border | None:
     if min(map(min, pairs), default=0) < 0 or any(map(any, pairs[count:])):
         return None
     pairs = [(0, 0)] * (count - len(pairs)) + pairs[count - 1::-1]
-    own = spread(conv["padding"], count, "padding", 0)
+    own = per_dimension(conv["padding"], count, "padding", 0)
     return Border(maker, x, [front + each for (front, _), each in zip(pairs, own, strict=True)],
                   [behind - front for front, behind in pairs])
 

@@ -57,7 +57,7 @@ def rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
     if maker is None or uses.only(queries, index) != maker:
         return None
     rotary = graph.nodes[maker]
-    if (rotary.op not in ROTARIES or rotary.guard != node.guard or arguments(rotary) is None
+    if (rotary.op not in ROTARIES or rotary.predicate != node.predicate or arguments(rotary) is None
             or (queries, keys) != rotary.outs or rotary.args[2].rank != 2):
         return None
     return maker

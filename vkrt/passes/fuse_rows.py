@@ -4,7 +4,7 @@ dispatch costs more than its products.
     gate, up = linear(x, ..), linear(x, ..)      y = linear(x, ..), with the attribute gate
     y = silu_mul(gate, up)                       (SwiGLU)
     q, k, v = linear(x, ..), ..                  q, k, v = linear(x, ..), attribute horizontal
-    scale, zero = choose_qparams(x)              the layers have the attribute choice
+    scale, zero = choose_qparams(x)              the layers have the attribute qparams
     x = rms_norm(..)                             the layers have the attribute norm
 
 Layers of the same row stand where the first of them stood, those of a SwiGLU where the product
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.attributes import CHOICE, GATE, HORIZONTAL, NORM, RESIDUAL, VIEW, layers_in
+from vkrt.ops.attributes import GATE, HORIZONTAL, NORM, QPARAMS, RESIDUAL, VIEW, layers_in
 from vkrt.passes.fuse_silu import SILU_MUL
 from vkrt.passes.matching import Uses, arguments, declared
 from vkrt.passes.rewrite import Pass, Rewrite
@@ -85,7 +85,7 @@ def _layer_of(node: Node) -> _Layer | None:
     tensors = [value for value in others if isinstance(value, Tensor)]
     if not x.numel or any(tensor.constant is None for tensor in tensors):
         return None
-    key = (node.op, node.guard, x.dtype, row,
+    key = (node.op, node.predicate, x.dtype, row,
            tuple((value.sizes, value.dtype) if isinstance(value, Tensor) else value
                  for value in others))
     takes = declared(node, "takes_norm")
@@ -119,7 +119,7 @@ class _Rows:
 
     def fused(self) -> Graph:
         """The graph behind all stages."""
-        for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_choices,
+        for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_qparams,
                       self._fuse_norms):
             stage()
             result = self._rewrite.draft() if self._any_rows else self._rewrite.result()
@@ -187,7 +187,7 @@ class _Rows:
                     self.groups.append(frozenset().union(
                         *(self._members[layer] for layer in layers)))
 
-    def _fuse_choices(self) -> None:
+    def _fuse_qparams(self) -> None:
         """What chooses how a row is quantized becomes part of the layers that quantize it."""
         rewrite, nodes = self._rewrite, self.graph.nodes
         for index, node in enumerate(nodes):
@@ -200,7 +200,7 @@ class _Rows:
                                and declared(nodes[reader], "of_row") == len(row)
                                for reader in readers):
                 for reader in readers:
-                    self._put(rewrite, reader, _with(nodes[reader], CHOICE, node), [reader])
+                    self._put(rewrite, reader, _with(nodes[reader], QPARAMS, node), [reader])
                 rewrite.remove([index])
 
     def _fuse_norms(self) -> None:
@@ -229,7 +229,7 @@ class _Rows:
         its result, or is done under other conditions."""
         readers = {reader for out in maker.outs for reader in uses.readers[out]}
         nodes = [self.graph.nodes[reader] for reader in readers]
-        return readers if all(self._key(node) is not None and node.guard == maker.guard
+        return readers if all(self._key(node) is not None and node.predicate == maker.predicate
                               and node.attributes.get(RESIDUAL) not in maker.outs
                               for node in nodes) else set()
 
@@ -243,8 +243,9 @@ def reads_weights_alone(graph: Graph, nodes: Collection[int], last: int) -> bool
 
 def _rounds(layer: Node, norm: Node) -> bool:
     """Whether a layer chooses how the result of a norm is quantized."""
-    choice = layer.attributes.get(CHOICE)
-    return choice is not None and choice.args[0] is norm.outs[0] and choice.guard == norm.guard
+    qparams = layer.attributes.get(QPARAMS)
+    return (qparams is not None and qparams.args[0] is norm.outs[0]
+            and qparams.predicate == norm.predicate)
 
 
 def _with(node: Node, name: str, value: Node) -> Node:

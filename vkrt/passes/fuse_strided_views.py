@@ -24,7 +24,7 @@ from vkrt.ops.attributes import (
 )
 from vkrt.ops.dtypes import FLOATS
 from vkrt.ops.matmul_strided import rows_in
-from vkrt.ops.strided import RESHAPES, TURNS
+from vkrt.ops.strided import PERMUTATIONS, RESHAPES
 from vkrt.passes.matching import Uses, alike, arguments
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
@@ -38,7 +38,7 @@ def fuse_permutation(graph: Graph, _target: Target) -> Graph:
         if node.op != ATTENTION and not _is_product(node):
             continue
         places, views = _views_behind(rewrite, node)
-        while any(view.op in TURNS for view in views):
+        while any(view.op in PERMUTATIONS for view in views):
             if rows_in(node.outs[0].sizes, views) is not None:
                 rewrite.replace(index, replace(node, outs=views[-1].outs, attributes={
                     **node.attributes, PERMUTATION: Permutation(tuple(views))}), gone=places)
@@ -102,8 +102,9 @@ def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node
     while len(rewrite.uses.readers[tensor]) == 1 and not rewrite.uses.is_result(tensor):
         (reader,) = rewrite.uses.readers[tensor]
         node = rewrite.graph.nodes[reader]
-        if (node.op not in RESHAPES | TURNS or not rewrite.is_free(reader) or len(node.outs) != 1
-                or not alike(node.outs[0]) or node.outs[0].dtype != tensor.dtype):
+        if (node.op not in RESHAPES | PERMUTATIONS or not rewrite.is_free(reader)
+                or len(node.outs) != 1 or not alike(node.outs[0])
+                or node.outs[0].dtype != tensor.dtype):
             break
         views.append(node)
         places.append(reader)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from vkrt.graph.graph import FOREVER, Graph, Node
 from vkrt.ops.attributes import BORDERED
 from vkrt.ops.registry import operator
-from vkrt.ops.strided import RESHAPES, TURNS
+from vkrt.ops.strided import PERMUTATIONS, RESHAPES
 from vkrt.work.tensor import ITEMSIZE, Tensor, round_up
 
 
@@ -64,7 +64,7 @@ class Liveness:
                 if out in kept:
                     self._nbytes[out] = 0
             source = node.args[0] if node.args else None
-            if node.op in RESHAPES | TURNS and isinstance(source, Tensor):
+            if node.op in RESHAPES | PERMUTATIONS and isinstance(source, Tensor):
                 self._join(node.outs[0], self.root[source])
         for index, node in enumerate(graph.nodes):
             self._write_over(index, node)

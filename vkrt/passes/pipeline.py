@@ -18,12 +18,12 @@ from vkrt.passes.fuse_silu import FUSE_SILU
 from vkrt.passes.fuse_softmax import FUSE_SOFTMAX
 from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_STRIDED_VIEWS
 from vkrt.passes.rewrite import Pass, checked, order_faults
-from vkrt.passes.share_choices import SHARE_CHOICES
+from vkrt.passes.share_qparams import SHARE_QPARAMS
 from vkrt.passes.simplify import SIMPLIFY
 from vkrt.work.target import Target
 
 PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
-          DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_CHOICES, FUSE_FACTOR,
+          DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_QPARAMS, FUSE_FACTOR,
           FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
 
 

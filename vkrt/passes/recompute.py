@@ -32,12 +32,12 @@ class Recomputation:
     Attributes:
         nodes: the indices of those that make the tensor, in order.
         mean: the index of the node that reads it first.
-        late: the index of the node that reads it again.
+        second: the index of the node that reads it again.
     """
 
     nodes: Sequence[int]
     mean: int
-    late: int
+    second: int
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class RecomputedGraph:
         self.cuts: set[int] = set()
         self._inside: set[int] = set()
         means = {each.mean for each in recomputations}
-        late = {each.late: each for each in recomputations}
+        of_reader = {each.second: each for each in recomputations}
         for index, node in enumerate(graph.nodes):
             number = graph.number_of(index)
-            if index in late:
+            if index in of_reader:
                 self.cuts.add(len(nodes))
-                again = late[index].nodes
+                again = of_reader[index].nodes
                 self.again.update(range(len(nodes), len(nodes) + len(again)))
                 others: dict[Tensor, Tensor] = {}
                 nodes += ((graph.number_of(each), _again(graph.nodes[each], others))
@@ -117,25 +117,25 @@ def recomputed(graph: Graph) -> RecomputedGraph | None:
     found: list[Recomputation] = []
     uses = Uses(graph)
     for each in _recomputations(graph, uses):
-        if not found or found[-1].late < each.nodes[0]:
+        if not found or found[-1].second < each.nodes[0]:
             found.append(each)
     return RecomputedGraph(graph, found) if found else None
 
 
 def _recomputations(graph: Graph, uses: Uses) -> Iterator[Recomputation]:
-    for late, node in enumerate(graph.nodes):
+    for second, node in enumerate(graph.nodes):
         for tensor in node.args:
             if isinstance(tensor, Tensor) and tensor in uses.maker and not uses.is_result(tensor):
                 readers = uses.readers[tensor]
-                if (len(readers) == 2 and readers[1] == late
+                if (len(readers) == 2 and readers[1] == second
                         and _is_mean_of_pixels(graph.nodes[readers[0]])):
                     nodes = _makers(graph, uses, tensor)
                     if nodes:
-                        yield Recomputation(nodes, readers[0], late)
+                        yield Recomputation(nodes, readers[0], second)
 
 
 def _is_mean_of_pixels(node: Node) -> bool:
-    return (node.op == MEAN and not node.is_host and not node.guard and node.args[0].rank == 4
+    return (node.op == MEAN and not node.is_host and not node.predicate and node.args[0].rank == 4
             and {dim % 4 for dim in node.args[1] or ()} == {2, 3})
 
 
@@ -166,7 +166,7 @@ def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
 
 def _can_recompute(node: Node) -> bool:
     rule = declared(node, "rows")
-    return (not node.is_host and not node.guard and len(node.outs) == 1 and rule is not None
+    return (not node.is_host and not node.predicate and len(node.outs) == 1 and rule is not None
             and node.outs[0].rank == 4 and bool(rule.windows(node, 2))
             and next(node.nested(), None) is None)
 

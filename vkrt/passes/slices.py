@@ -133,7 +133,7 @@ def _sums_over_channels(node: Node) -> bool:
     adds another tensor. In half precision partial sums would be rounded. Linear layers of one row
     are whole, with the weights that slices of more rows have; of convolutions slices have weights
     of their own, which are not loaded again for one pixel."""
-    if node.is_host or node.guard or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
+    if node.is_host or node.predicate or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
         return False
     rule, takes = declared(node, "channels"), declared(node, "takes_residual")
     args = None if rule is None or takes is None else arguments(node)
@@ -201,7 +201,7 @@ def _rule(node: Node) -> ChannelRule:
 def _hidden_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, int] | None:
     """The arguments of which a node needs the channels that it makes, with the dimensions that have
     them; None where it cannot make some channels alone, all of them as before."""
-    if node.is_host or node.guard or len(node.outs) != 1 or node.outs[0].dtype != "float32":
+    if node.is_host or node.predicate or len(node.outs) != 1 or node.outs[0].dtype != "float32":
         return None
     if declared(node, "channels") is not None:
         return _layer_arguments(node, dim, keeps_weights)

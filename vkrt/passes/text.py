@@ -25,11 +25,12 @@ def text_of(graph: Graph) -> str:
     for index, node in enumerate(graph.nodes):
         args = ", ".join(map(names, node.args))
         outs = ", ".join(map(names.typed, node.outs))
-        guard = "".join(f" if {names(condition)} is {wanted}" for condition, wanted in node.guard)
+        predicate = "".join(f" if {names(condition)} is {wanted}"
+                            for condition, wanted in node.predicate)
         does = ", ".join(f"{name}={names(value)}" for name, value in node.attributes.items())
         label = f"  # {node.label}" if node.label else ""
         lines.append(f"{graph.number_of(index):5} {outs} = {node.op}({args})"
-                     f"{' {' + does + '}' if does else ''}{guard}{label}")
+                     f"{' {' + does + '}' if does else ''}{predicate}{label}")
     return "\n".join([*lines, f"outputs {', '.join(map(names, graph.outputs))}"])
 
 

@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
 from vkrt.work.tensor import MIN_BYTES, Operand
-from vkrt.work.work_list import WorkList
 
 # (block, first byte, end) of what a step touches
 Range = tuple[int, int, int]
@@ -61,7 +61,7 @@ def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
         return block, place.offset, place.offset + MIN_BYTES
     start = place.offset + operand.offset
     if operand.offset + operand.nbytes >= operand.storage.nbytes:
-        # Its view may have the storage's margin as well (`Policy.odd_sizes`).
+        # Its view may have the storage's margin as well (`Policy.avoid_recompile_padding`).
         return block, start, place.end
     return block, start, start + operand.nbytes
 
@@ -71,7 +71,7 @@ def step_ranges(plan: MemoryPlan, operands: Sequence[Operand]) -> Iterator[Range
     return (touched for operand in operands if (touched := operand_range(plan, operand)))
 
 
-def barriers(work: WorkList, plan: MemoryPlan) -> tuple[bool, ...]:
+def barriers(work: CommandList, plan: MemoryPlan) -> tuple[bool, ...]:
     """For each step whether a global memory barrier (all writes to all reads and writes) has to
     come before it.
 
@@ -105,7 +105,7 @@ def barriers(work: WorkList, plan: MemoryPlan) -> tuple[bool, ...]:
     return tuple(result)
 
 
-def transitions(work: WorkList, plan: MemoryPlan,
+def transitions(work: CommandList, plan: MemoryPlan,
                 needed: Sequence[bool]) -> dict[int, tuple[int, ...]]:
     """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before.
 
@@ -117,7 +117,7 @@ def transitions(work: WorkList, plan: MemoryPlan,
     the memory held is not used after that barrier, or the first use would have one of its own.
 
     Args:
-        needed: what `barriers` says of the same work list and plan.
+        needed: what `barriers` says of the same command list and plan.
     """
     place = 0
     first_uses = _first_uses(work)
@@ -134,7 +134,7 @@ def transitions(work: WorkList, plan: MemoryPlan,
     return result
 
 
-def _first_uses(work: WorkList) -> dict[int, list[Operand]]:
+def _first_uses(work: CommandList) -> dict[int, list[Operand]]:
     """The image operands that are not weights and touched for the first time, by step."""
     seen: set[int] = set()
     result: dict[int, list[Operand]] = {}

@@ -11,8 +11,8 @@ from typing import Any
 
 from vkrt.executable.memory import Block, Place
 from vkrt.plan.arena import ArenaLayout, Request, pack
+from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import Operand, Storage, round_up
-from vkrt.work.work_list import WorkList
 
 # (bytes, alignment in bytes, bits of the memory types it may lie in) of a storage
 Requirements = Callable[[Storage], tuple[int, int, int]]
@@ -20,7 +20,7 @@ Requirements = Callable[[Storage], tuple[int, int, int]]
 ANY_TYPE = 0xFFFFFFFF
 
 
-def lifetimes(work: WorkList) -> dict[int, tuple[int, int]]:
+def lifetimes(work: CommandList) -> dict[int, tuple[int, int]]:
     """(first, last) time at which each storage holds something, by the id of the storage.
 
     Time 0 is when the host writes the inputs, i + 1 is step i, and after the last step comes the
@@ -88,7 +88,7 @@ class _WeightBlock:
                      places)
 
 
-def weight_blocks(work: WorkList, requirements: Requirements, granularity: int, block_bytes: int,
+def weight_blocks(work: CommandList, requirements: Requirements, granularity: int, block_bytes: int,
                   elsewhere: Container[int]) -> tuple[list[Block], int]:
     """Blocks of consecutive weights, and the bytes of the largest of these weights.
 
@@ -116,7 +116,7 @@ def weight_blocks(work: WorkList, requirements: Requirements, granularity: int, 
     return blocks, largest
 
 
-def state_blocks(work: WorkList, requirements: Requirements) -> list[Block]:
+def state_blocks(work: CommandList, requirements: Requirements) -> list[Block]:
     """The block of what is kept from run to run: nothing shares its memory, at any time."""
     places: list[Place] = []
     end, alignment, type_bits = 0, 1, ANY_TYPE
@@ -137,8 +137,9 @@ def _kind(storage: Storage, is_read: bool, unified: bool, reads_slowly: bool) ->
     return "host" if is_read or storage.role == "input" else "activation"
 
 
-def activation_blocks(work: WorkList, requirements: Requirements, granularity: int, unified: bool,
-                      reads_slowly: bool = False) -> tuple[list[Block], list[ArenaLayout]]:
+def activation_blocks(work: CommandList, requirements: Requirements, granularity: int,
+                      unified: bool, reads_slowly: bool = False
+                      ) -> tuple[list[Block], list[ArenaLayout]]:
     """The arena, and a host block where the device's memory is not host-visible, or for what the
     host reads where it would read that slowly.
 

@@ -11,10 +11,10 @@ from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
 from vkrt.plan.uploads import slot_bytes
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
 from vkrt.work.speed import Speed
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Fit:
     upload_bytes: int = 0
 
 
-def fit(work: WorkList, placements: Placements, requirements: Requirements, budget: Budget, *,
+def fit(work: CommandList, placements: Placements, requirements: Requirements, budget: Budget, *,
         unified: bool, fixed_bytes: int,
         resident_bytes: Callable[[Placements], int]) -> Fit:
     """Streams as many weights as the budget demands.
@@ -61,13 +61,13 @@ def fit(work: WorkList, placements: Placements, requirements: Requirements, budg
     Raises:
         InputError: the budget is below the smallest possible, which the message names.
     """
-    catalog = placements.catalog
+    table = placements.weight_table
     streamable = [i for i, placement in enumerate(placements.each)
-                  if can_stream(work, catalog[i], placement, unified)]
-    upload = 0 if unified else SLOTS * slot_bytes(work, (catalog[i] for i in streamable))
+                  if can_stream(work, table[i], placement, unified)]
+    upload = 0 if unified else SLOTS * slot_bytes(work, (table[i] for i in streamable))
     needs = [(0, 1, 0xFFFFFFFF) if placement.kind == "map" else
              requirements(work.storages[weight.storage])
-             for weight, placement in zip(catalog, placements.each)]
+             for weight, placement in zip(table, placements.each)]
 
     def placed(residents: Sequence[int]) -> Placements:
         kept = frozenset(residents)
@@ -76,7 +76,7 @@ def fit(work: WorkList, placements: Placements, requirements: Requirements, budg
             for i, placement in enumerate(placements.each)))
 
     stream = plan_stream(
-        catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
+        table, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
         streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
         host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
         resident_bytes=lambda residents: resident_bytes(placed(residents)))
@@ -85,7 +85,7 @@ def fit(work: WorkList, placements: Placements, requirements: Requirements, budg
     return Fit(placed(stream.resident), stream, upload)
 
 
-def can_stream(work: WorkList, weight: Weight, placement: Placement, unified: bool) -> bool:
+def can_stream(work: CommandList, weight: Weight, placement: Placement, unified: bool) -> bool:
     """Whether a weight can be brought to a place in the pool again and again.
 
     Where the host sees the pool it writes the weight there; elsewhere it packs it into staging.

@@ -1,4 +1,4 @@
-"""From a work list and its memory plan to the commands that the runtime records.
+"""From a command list and its memory plan to the commands that the runtime records.
 
     execution_plan           what runs
     profiled_plan            the same with every step alone, for its times
@@ -39,12 +39,10 @@ from vkrt.executable.records import (
 from vkrt.plan.barriers import barriers, transitions
 from vkrt.plan.kernels import KernelChooser, Specialization
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.shader import catalog
-from vkrt.work.records import Dispatch, HostCall, Move
+from vkrt.shader import shader_library
+from vkrt.work.command_list import CommandList
+from vkrt.work.records import Dispatch, HostCall, Move, Step
 from vkrt.work.tensor import MIN_BYTES, Operand
-from vkrt.work.work_list import WorkList
-
-Step = Dispatch | HostCall | Move
 
 # What the host, prepack, earlier submissions and earlier runs may have done
 BEFORE = (HOST_STAGE | COMPUTE_STAGE | TRANSFER_STAGE, HOST_WRITE | SHADER_WRITE | TRANSFER_WRITE)
@@ -57,9 +55,9 @@ TO_HOST = BarrierCommand(COMPUTE_STAGE | TRANSFER_STAGE, SHADER_WRITE | TRANSFER
 PUSHED = 32
 
 
-def execution_plan(work: WorkList, plan: MemoryPlan,
+def execution_plan(work: CommandList, plan: MemoryPlan,
                    specialization: Specialization) -> ExecutionPlan:
-    """What runs a work list in the memory of a plan.
+    """What runs a command list in the memory of a plan.
 
     Args:
         specialization: which sizes are compiled into pipelines.
@@ -67,7 +65,7 @@ def execution_plan(work: WorkList, plan: MemoryPlan,
     return _Commands(work, plan, specialization, False).plan(plan.submissions)
 
 
-def profiled_plan(work: WorkList, plan: MemoryPlan, specialization: Specialization,
+def profiled_plan(work: CommandList, plan: MemoryPlan, specialization: Specialization,
                   together: bool) -> ExecutionPlan:
     """The same with a barrier before every step, so that each runs alone.
 
@@ -79,13 +77,13 @@ def profiled_plan(work: WorkList, plan: MemoryPlan, specialization: Specializati
 
 
 class _Commands:
-    """Makes the commands of one work list.
+    """Makes the commands of one command list.
 
     Args:
         alone: whether every step has a barrier before it.
     """
 
-    def __init__(self, work: WorkList, plan: MemoryPlan, specialization: Specialization,
+    def __init__(self, work: CommandList, plan: MemoryPlan, specialization: Specialization,
                  alone: bool):
         self.work = work
         self.memory = plan
@@ -139,7 +137,7 @@ class _Commands:
         bindings = tuple([
             self._binding(binding.binding, binding.type, operands[binding.binding],
                           binding.binding < len(step.writes))
-            for binding in catalog().get(step.shader).bindings])
+            for binding in shader_library().get(step.shader).bindings])
         return DispatchCommand(kernel, bindings, step.params[:PUSHED], step.groups)
 
     def _binding(self, number: int, kind: str, operand: Operand, is_written: bool) -> Binding:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from vkrt.memory.sha256 import sha256
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
-from vkrt.work.work_list import WorkList
 
 
-def contents_of(work: WorkList) -> dict[int, str]:
+def contents_of(work: CommandList) -> dict[int, str]:
     """For each storage of weights a text of everything that decides its bytes, and how it is read.
 
-    Texts of work lists of one program can be compared: other programs have other files.
+    Texts of command lists of one program can be compared: other programs have other files.
     """
     parts: dict[int, list[object]] = {}
     for record in work.prepacks:

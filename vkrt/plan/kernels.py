@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vkrt.executable.records import Kernel
-from vkrt.shader import Shader, catalog
+from vkrt.shader import Shader, shader_library
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import LOCAL_SIZE, Dispatch
-from vkrt.work.work_list import WorkList
 
-# A shader that a work list would specialize for more dispatches than these has its sizes pushed
+# A shader that a command list would specialize for more dispatches than these has its sizes pushed
 # instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.
 MAX_SPECIALIZED = 96
 
@@ -30,14 +30,14 @@ class Specialization:
 
 
 class KernelChooser:
-    """Gives every dispatch of a work list its kernel.
+    """Gives every dispatch of a command list its kernel.
 
     Args:
-        work: the work list: with "all", a shader of many different dispatches is not specialized.
+        work: with "all", a shader of which it has many different dispatches is not specialized.
         specialization: which sizes are compiled in.
     """
 
-    def __init__(self, work: WorkList, specialization: Specialization):
+    def __init__(self, work: CommandList, specialization: Specialization):
         self._specialization = specialization
         self._ids: dict[str, tuple[int, ...]] = {}
         self._pushed: set[str] = set()
@@ -51,7 +51,7 @@ class KernelChooser:
         """The kernel of a dispatch."""
         ids = self._ids.get(step.shader)
         if ids is None:
-            ids = self._ids[step.shader] = self._constant_ids(catalog().get(step.shader))
+            ids = self._ids[step.shader] = self._constant_ids(shader_library().get(step.shader))
         return Kernel(step.shader, constants_of(ids, step.params, step.constants))
 
     def _constant_ids(self, shader: Shader) -> tuple[int, ...]:
@@ -63,8 +63,8 @@ class KernelChooser:
                      if everything or not spec.may_be_pushed or spec.name in names)
 
 
-def kernels_of(work: WorkList, specialization: Specialization) -> tuple[Kernel, ...]:
-    """The kernels of a work list, each once, in the order of their first dispatches."""
+def kernels_of(work: CommandList, specialization: Specialization) -> tuple[Kernel, ...]:
+    """The kernels of a command list, each once, in the order of their first dispatches."""
     chooser = KernelChooser(work, specialization)
     return tuple(dict.fromkeys(chooser.kernel(step) for step in work.steps
                                if isinstance(step, Dispatch)))

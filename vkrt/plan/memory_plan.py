@@ -19,7 +19,7 @@ class Item:
     """A slice of a constant: whole rows, copied to the staging buffer and dispatched from there.
 
     Attributes:
-        prepack: index in the work list's prepacks.
+        prepack: index in the command list's prepacks.
         first_row, rows: rows of the constant (see `Prepack.rows`).
         file_offset: where the slice starts in the constant's file, in bytes.
         nbytes: length of the slice.

@@ -17,8 +17,8 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
+from vkrt.work.command_list import CommandList
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 KINDS = ("map", "direct", "staged", "shared", "stream")
 
@@ -37,25 +37,25 @@ class Placement:
 
 @dataclass(frozen=True)
 class Placements:
-    """The placement of every weight of a work list.
+    """The placement of every weight of a command list.
 
     Attributes:
-        catalog: the weights, in the order of the file.
+        weight_table: the weights, in the order of the file.
         each: the placement of each.
     """
 
-    catalog: tuple[Weight, ...]
+    weight_table: tuple[Weight, ...]
     each: tuple[Placement, ...]
 
     @classmethod
-    def staged(cls, work: WorkList) -> Placements:
+    def staged(cls, work: CommandList) -> Placements:
         """Every weight through staging."""
-        return cls(work.catalog,
-                   (Placement("staged", "nothing else was asked for"),) * len(work.catalog))
+        return cls(work.weight_table,
+                   (Placement("staged", "nothing else was asked for"),) * len(work.weight_table))
 
     def weights(self, *kinds: str) -> tuple[Weight, ...]:
         """The weights that are placed in one of these kinds."""
-        return tuple(weight for weight, placement in zip(self.catalog, self.each)
+        return tuple(weight for weight, placement in zip(self.weight_table, self.each)
                      if placement.kind in kinds)
 
     def storages(self, *kinds: str) -> frozenset[int]:
@@ -67,10 +67,10 @@ class Placements:
         return tuple(weight.prepack for weight in self.weights(*kinds))
 
 
-def placements_of(work: WorkList, weights: str, *, unified: bool,
+def placements_of(work: CommandList, weights: str, *, unified: bool,
                   cannot_map: Callable[[Weight], str],
                   shared: Container[int] = ()) -> tuple[Placement, ...]:
-    """The placement of each weight of a work list, before any budget.
+    """The placement of each weight of a command list, before any budget.
 
     Args:
         weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
@@ -89,7 +89,7 @@ def placements_of(work: WorkList, weights: str, *, unified: bool,
     """
     found = tuple(Placement("shared", SHARED) if weight.storage in shared else
                   _placement(work, weight, weights, unified, cannot_map)
-                  for weight in work.catalog)
+                  for weight in work.weight_table)
     # Weights without steps are some of a method's.
     if (weights == "map" and found and work.steps
             and not any(p.kind in ("map", "shared") for p in found)):
@@ -98,7 +98,7 @@ def placements_of(work: WorkList, weights: str, *, unified: bool,
     return found
 
 
-def _placement(work: WorkList, weight: Weight, weights: str, unified: bool,
+def _placement(work: CommandList, weight: Weight, weights: str, unified: bool,
          cannot_map: Callable[[Weight], str]) -> Placement:
     if weights == "copy":
         return Placement("staged", "weights='copy'")

@@ -1,6 +1,6 @@
 """The memory plan: where every storage lies, and how many bytes are allocated when.
 
-A pure function of the work list and of what the device's driver says storages need. Weights are
+A pure function of the command list and of what the device's driver says storages need. Weights are
 gathered in blocks in the order of the file, activations share one arena according to their
 lifetimes, and constants that a shader has to pack reach the weights through one staging buffer that
 is released before the arena is allocated:
@@ -34,9 +34,9 @@ from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.plan.submissions import Watchdog, submissions_of
+from vkrt.work.command_list import CommandList
 from vkrt.work.option_values import DEFAULT_CHUNK, ORDERS
 from vkrt.work.tensor import Storage, round_up
-from vkrt.work.work_list import WorkList
 
 BLOCK_BYTES = 2 << 20
 # What needs a block, in messages
@@ -53,13 +53,13 @@ def default_requirements(storage: Storage) -> tuple[int, int, int]:
     return round_up(storage.nbytes, 64), 64, ANY_TYPE
 
 
-def plan(work: WorkList, requirements: Requirements = default_requirements, *,
+def plan(work: CommandList, requirements: Requirements = default_requirements, *,
          order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
          granularity: int = 1, block_bytes: int = BLOCK_BYTES,
          placements: Placements | None = None, budget: Budget | None = None,
          reads_slowly: bool = False, max_block_bytes: int = UNLIMITED,
          watchdog: Watchdog | None = None) -> MemoryPlan:
-    """Places every storage of a work list.
+    """Places every storage of a command list.
 
     Args:
         work: what `ops` made of a graph.
@@ -99,16 +99,16 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         return weight_blocks(work, requirements, granularity, block_bytes,
                              placements.storages("map", "shared", "stream"))
 
-    def batches_of(placements: Placements, blocks: list[Block], beside: int,
+    def batches_of(placements: Placements, blocks: list[Block], in_use: int,
                    ) -> tuple[tuple[Batch, ...], int]:
         block_of = {} if order == "eager" else {
             place.storage: index for index, block in enumerate(blocks) for place in block.places}
         staged = placements.prepacks("staged")
-        chunk_bytes = chunk_for([work.prepacks[i] for i in staged], chunk, beside)
+        chunk_bytes = chunk_for([work.prepacks[i] for i in staged], chunk, in_use)
         return schedule(work.prepacks, chunk_bytes, block_of, staged)
 
-    def peak_of(weights: int, staging: int, beside: int) -> int:
-        return weights + (beside + staging if order == "eager" else max(beside, staging))
+    def peak_of(weights: int, staging: int, in_use: int) -> int:
+        return weights + (in_use + staging if order == "eager" else max(in_use, staging))
 
     weights, largest = blocks_of(placements)
     batches, staging = batches_of(placements, weights, run_bytes)
@@ -126,9 +126,9 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     pool = _pool(work, requirements, found)
     pool_bytes = _total(pool)
     if found.stream is not None:
-        beside = run_bytes + pool_bytes + found.upload_bytes
-        batches, staging = batches_of(found.placements, weights, beside)
-        peak = peak_of(weight_bytes, staging, beside)
+        in_use = run_bytes + pool_bytes + found.upload_bytes
+        batches, staging = batches_of(found.placements, weights, in_use)
+        peak = peak_of(weight_bytes, staging, in_use)
     if budget is not None and budget.nbytes is not None and peak > budget.nbytes:
         raise InputError(f"memory_budget={budget.nbytes:,}: {peak:,} bytes are needed to load "
                          f"({weight_bytes:,} of weights, {staging:,} of staging)")
@@ -149,7 +149,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         row_bytes=work.row_bytes)
 
 
-def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],
+def _check_sizes(work: CommandList, blocks: Iterable[Block], buffers: dict[str, int],
                  max_block_bytes: int) -> None:
     """Refuses what the device cannot allocate in one piece, before anything is allocated.
 
@@ -170,13 +170,13 @@ def _total(blocks: Iterable[Block]) -> int:
     return sum(block.nbytes for block in blocks)
 
 
-def _pool(work: WorkList, requirements: Requirements, found: Fit) -> list[Block]:
+def _pool(work: CommandList, requirements: Requirements, found: Fit) -> list[Block]:
     """The block that streamed weights share over time."""
     if found.stream is None:
         return []
-    catalog = found.placements.catalog
-    places = tuple(Place(catalog[i].storage, offset,
-                         requirements(work.storages[catalog[i].storage])[0])
+    table = found.placements.weight_table
+    places = tuple(Place(table[i].storage, offset,
+                         requirements(work.storages[table[i].storage])[0])
                    for i, offset in sorted(found.stream.offsets.items()))
     return [Block("pool", found.stream.pool_bytes, found.stream.alignment,
                   found.stream.type_bits, places)]

@@ -1,4 +1,4 @@
-"""Budgets of scratch memory: what a work list leaves unused, node by node.
+"""Budgets of scratch memory: what a command list leaves unused, node by node.
 
 The arena is as large as the most that is alive at once. Kernels that trade memory for time may take
 the rest at every other node without making it larger, or where a load prefers speed, as much again.
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from vkrt.plan.blocks import lifetimes
+from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import round_up
-from vkrt.work.work_list import WorkList
 
 # No limit: the arena may grow.
 UNLIMITED = 1 << 62
@@ -20,7 +20,7 @@ UNLIMITED = 1 << 62
 GROWTH = {"balanced": 1, "memory": 1, "speed": 2}
 
 
-def alive(work: WorkList, alignment: int = 1) -> list[int]:
+def alive(work: CommandList, alignment: int = 1) -> list[int]:
     """Bytes of the storages, but for weights, that hold something at each time of `lifetimes`.
 
     Args:
@@ -36,7 +36,7 @@ def alive(work: WorkList, alignment: int = 1) -> list[int]:
     return list(accumulate(changes))[:-1]
 
 
-def scratch_budgets(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
+def scratch_budgets(work: CommandList, nodes: Iterable[int]) -> dict[int, int]:
     """Bytes of scratch memory that each of `nodes` may use while it runs."""
     # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
     most = GROWTH[work.target.prefer] * max(alive(work))

@@ -1,15 +1,15 @@
-"""What a method keeps from run to run, from its work list and the plan of its memory."""
+"""What a method keeps from run to run, from its command list and the plan of its memory."""
 
 from __future__ import annotations
 
 from vkrt.executable.states import StatePlan, StateTensor
 from vkrt.plan.commands import range_of
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.work.work_list import WorkList
+from vkrt.work.command_list import CommandList
 
 
-def state_plan(work: WorkList, plan: MemoryPlan) -> StatePlan:
-    """The states of a work list in the memory of a plan."""
+def state_plan(work: CommandList, plan: MemoryPlan) -> StatePlan:
+    """The states of a command list in the memory of a plan."""
     tensors = []
     for state in work.states:
         operand, constant = state.operand, state.constant

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vkrt.plan.stream.cost import cost_of
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
 from vkrt.work.speed import Speed
-from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Watchdog:
     speed: Speed
 
 
-def submissions_of(work: WorkList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
+def submissions_of(work: CommandList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
     """(first step, end) of what is submitted at once.
 
     A host call is the last step of a submission. A step that takes longer than a watchdog allows is
@@ -34,7 +34,7 @@ def submissions_of(work: WorkList, watchdog: Watchdog | None = None) -> list[tup
     return list(_cut(work, watchdog))
 
 
-def _cut(work: WorkList, watchdog: Watchdog | None) -> Iterator[tuple[int, int]]:
+def _cut(work: CommandList, watchdog: Watchdog | None) -> Iterator[tuple[int, int]]:
     seconds = cost_of(work, watchdog.speed).step_seconds if watchdog else ()
     first, taken = 0, 0.0
     for index, step in enumerate(work.steps):

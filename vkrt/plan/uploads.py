@@ -10,15 +10,15 @@ from collections.abc import Iterable
 
 from vkrt.executable.weights import UploadPiece
 from vkrt.plan.memory_plan import STAGING_ALIGNMENT
+from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 # A slot is as large as the largest piece; pieces are smaller than this where rows allow it.
 PIECE_BYTES = 1 << 20
 
 
-def pieces_of(work: WorkList, weight: Weight) -> tuple[UploadPiece, ...]:
+def pieces_of(work: CommandList, weight: Weight) -> tuple[UploadPiece, ...]:
     """The pieces of a weight, in the order of the file."""
     record = work.prepacks[weight.prepack]
     size = record.target.nbytes
@@ -39,7 +39,7 @@ def pieces_of(work: WorkList, weight: Weight) -> tuple[UploadPiece, ...]:
     return tuple(pieces)
 
 
-def slot_bytes(work: WorkList, weights: Iterable[Weight]) -> int:
+def slot_bytes(work: CommandList, weights: Iterable[Weight]) -> int:
     """Bytes of a slot through which these weights can pass."""
     return max((round_up(piece.target_bytes, STAGING_ALIGNMENT)
                 for weight in weights for piece in pieces_of(work, weight)), default=0)

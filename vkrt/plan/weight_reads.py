@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.executable.weights import StridedCopy, WeightRead
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import itemsize
 from vkrt.work.weights import Weight
-from vkrt.work.work_list import WorkList
 
 # Texels of these are packed on the host.
 DTYPES = ("float32", "int32", "float16", "int8", "uint8", "bool")
@@ -28,7 +28,7 @@ def strided_copy(record: Prepack) -> StridedCopy:
     return StridedCopy(record.params, itemsize(target), record.rows)
 
 
-def host_read(work: WorkList, weight: Weight) -> WeightRead:
+def host_read(work: CommandList, weight: Weight) -> WeightRead:
     """How the host reads a weight and packs it into its memory."""
     copy = None
     if weight.layout != "file" or weight.tail:

@@ -56,7 +56,7 @@ class ProcessParts(NamedTuple):
     Attributes:
         driver: opening the device, and the instance where there was none; 0 for a device that was
             given open.
-        program: reading the file, the graph and the records of the work list, with the modules
+        program: reading the file, the graph and the records of the command list, with the modules
             that are imported for them.
         pipelines: making the pipelines, and the plan meanwhile; then what the first run adds, where
             CPU drivers compile, beyond its activations.

@@ -1,1 +1,1 @@
-"""Running a work list on a device: resources, pipelines, prepack, recording, execution."""
+"""Running a command list on a device: resources, pipelines, prepack, recording, execution."""

@@ -64,9 +64,9 @@ cdef class ComputeGraph:
         finish_done()
         self.kernels = self.pipelines.get_all(self.plan.kernels)
         self.rows = Rows(execution=self.plan)
-        check_status(core.open_execution(&self.device.core, &self.rows.records, self.rows.execution,
-                                         self.kernels.take(), policy_of(self.device.info).odd_sizes,
-                                         &self.core, &error), &error)
+        check_status(core.open_execution(
+            &self.device.core, &self.rows.records, self.rows.execution, self.kernels.take(),
+            policy_of(self.device.info).avoid_recompile_padding, &self.core, &error), &error)
 
     def bind(self, weights, StateMemory state not None, blocks,
              ExternalBinding binding=None):

@@ -17,23 +17,23 @@ def requirements_of(Device device):
 
     Returns a function: storage -> (size, alignment, memory type bits).
     """
-    cdef bint odd = policy_of(device.info).odd_sizes
+    cdef bint padded = policy_of(device.info).avoid_recompile_padding
     known = {}
 
     def requirements(storage):
         key = (storage.extents, storage.dtype if storage.is_image else storage.nbytes,
                storage.role == "weight")
         if key not in known:
-            known[key] = _requirements(device, storage, odd)
+            known[key] = _requirements(device, storage, padded)
         return known[key]
     return requirements
 
 
-cdef tuple _requirements(Device device, storage, bint odd):
+cdef tuple _requirements(Device device, storage, bint padded):
     cdef Rows rows = Rows((storage,))
     cdef Requirements found
     cdef Error error
-    check_status(core.storage_requirements(&device.core, rows.records.storage, odd, &found,
+    check_status(core.storage_requirements(&device.core, rows.records.storage, padded, &found,
                                            &error), &error)
     return found.nbytes, found.alignment, found.type_bits
 
@@ -51,7 +51,7 @@ cdef class Handles:
         cdef Error error
         self.device, self.rows, self.owners = device, rows, []
         check_status(core.open_handles(&device.core, &rows.records, &rows.storages,
-                                       policy_of(device.info).odd_sizes, &self.core,
+                                       policy_of(device.info).avoid_recompile_padding, &self.core,
                                        &error), &error)
 
     cdef int share_one(self, int storage, Handles other, int there) except -1:

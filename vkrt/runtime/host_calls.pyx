@@ -5,7 +5,7 @@ from cpython.buffer cimport PyBUF_WRITE
 from cpython.exc cimport PyErr_SetObject
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
-from vkrt.work.host_arguments import CHOICE, ReadArgument
+from vkrt.work.host_arguments import BRANCH, ReadArgument
 
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_INTERNAL, VKRT_OK, fail
 from vkrt.core.handles cimport host_address
@@ -23,7 +23,7 @@ cdef HostCalls calls_of(plan, const Handles* handles):
     cdef HostCalls made = HostCalls()
     for number, submission in enumerate(plan.submissions):
         kernel = submission.host
-        if kernel is not None and kernel.table is None and kernel.name != CHOICE:
+        if kernel is not None and kernel.table is None and kernel.name != BRANCH:
             reads = [_array(handles, array) for array in kernel.reads]
             made.calls[number] = (kernel.name, tuple([_bind(arg, reads) for arg in kernel.args]),
                                   tuple([_array(handles, array) for array in kernel.writes]))

@@ -12,7 +12,7 @@ import weakref
 from vkrt.errors import PipelineError, VulkanError
 from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.runtime.pruning import pruned
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.info import usable_cores
 from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
@@ -60,7 +60,7 @@ cdef object _named(error, list kernels):
     if not kernels:
         return error
     first = kernels[0]
-    names = catalog().get(first.shader).spec_names
+    names = shader_library().get(first.shader).spec_names
     compiled_in = ", ".join([f"{names[number]}={int(value)}" for number, value in first.constants])
     text = f"shader {first.shader} ({compiled_in}): {error}"
     if type(error) is not VulkanError or error.result == VK_ERROR_VALIDATION_FAILED_EXT:
@@ -193,11 +193,11 @@ cdef class Pipelines:
         """The code of a shader that a kernel reaches."""
         if kernel not in self.modules:
             self.modules[kernel] = ShaderModule(
-                self.device, pruned(catalog().get(kernel.shader).spirv, kernel.constants))
+                self.device, pruned(shader_library().get(kernel.shader).spirv, kernel.constants))
         return self.modules[kernel]
 
     def _layout(self, kernel):
-        shader = catalog().get(kernel.shader)
+        shader = shader_library().get(kernel.shader)
         check_descriptors(shader, self.device.info)
         # Binding numbers the compiled code does not use are filled with a type of no consequence.
         types = [STORAGE_BUFFER] * (shader.bindings[-1].binding + 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from vkrt.errors import PipelineError
 from vkrt.memory.sha256 import sha256
-from vkrt.shader import catalog
+from vkrt.shader import shader_library
 from vkrt.vk.cache_folder import cache_folder
 from vkrt.vk.device import Device
 from vkrt.vk.private_file import prune, put, read
@@ -76,14 +76,14 @@ def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
 
 def _place(device: Device) -> tuple[Any, ...]:
     """Where `_refused` has the names of a device."""
-    return device.info.identity, catalog().stamp
+    return device.info.identity, shader_library().stamp
 
 
 def _key(device: Device) -> bytes:
     """What a file holds for: the driver and its version, the system's, and the compiled shaders."""
     system = os.uname()
     return sha256(repr((*device.info.identity, system.sysname, system.release,
-                        catalog().stamp)).encode())
+                        shader_library().stamp)).encode())
 
 
 def _path(device: Device) -> str | None:

@@ -9,7 +9,7 @@ from time import monotonic
 from vkrt.errors import VkrtError
 from vkrt.program.program import Program
 from vkrt.text.answer import Answer
-from vkrt.text.generate import Choice
+from vkrt.text.generate import ChooseToken
 from vkrt.text.model import LanguageModel, Session, common_prefix
 from vkrt.text.tokenizer import Tokenizer
 
@@ -37,7 +37,7 @@ class Conversations:
         self.totals = dict.fromkeys(("prompt_tokens", "cached_tokens", "tokens", "prompt_seconds",
                                      "seconds"), 0.0)
 
-    def answer(self, ids: list[int], choose: Choice, max_tokens: int, stop: Sequence[str],
+    def answer(self, ids: list[int], choose: ChooseToken, max_tokens: int, stop: Sequence[str],
                deadline: float, continues: bool) -> Generator[Answer | str, None, None]:
         """The steps of an answer: what will have its figures, then pieces of its text.
 

@@ -1,10 +1,10 @@
 """Compiled shaders by name: SPIR-V and the interface read from it.
 
-`catalog().get("unary.texel.f32")` returns a `Shader`. The catalog is built from shaders/ by
-shaders/build.py and installed with the package. `kind("unary", "ABS")` is the number of a kind that
-shaders/elementwise/unary.comp names.
+`shader_library().get("unary.texel.f32")` returns a `Shader`. The library is built from shaders/ by
+shaders/build.py and installed with the package. `opcode("unary", "ABS")` is the number of an opcode
+that shaders/elementwise/unary.comp names.
 """
 
-from vkrt.shader.catalog import Binding, Catalog, Shader, Spec, catalog, kind
+from vkrt.shader.library import Binding, Shader, ShaderLibrary, Spec, opcode, shader_library
 
-__all__ = ["Binding", "Catalog", "Shader", "Spec", "catalog", "kind"]
+__all__ = ["Binding", "Shader", "ShaderLibrary", "Spec", "opcode", "shader_library"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from vkrt.text.generate import Choice, continued
+from vkrt.text.generate import ChooseToken, continued
 from vkrt.text.model import Session
 from vkrt.text.tokenizer import TextStream, Tokenizer
 
@@ -35,7 +35,7 @@ class Answer:
         seconds: for the others.
     """
 
-    def __init__(self, session: Session, tokenizer: Tokenizer, choose: Choice, max_tokens: int,
+    def __init__(self, session: Session, tokenizer: Tokenizer, choose: ChooseToken, max_tokens: int,
                  stop: Sequence[str] = (), continues: bool = False):
         self.prompt_tokens = len(session.ids)
         self.cached_tokens = session.position

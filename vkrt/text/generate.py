@@ -13,10 +13,10 @@ from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
 
 # Gets logits, float32 [V], and the tokens so far
-Choice = Callable[[np.ndarray, Sequence[int]], int]
+ChooseToken = Callable[[np.ndarray, Sequence[int]], int]
 
 
-def continued(session: Session, choose: Choice, max_tokens: int,
+def continued(session: Session, choose: ChooseToken, max_tokens: int,
               ends: Container[int]) -> Iterator[int]:
     """Yields the tokens that follow those of a session, and adds them to it.
 
@@ -33,7 +33,7 @@ def continued(session: Session, choose: Choice, max_tokens: int,
 
 
 def generate(program: Program, ids: Sequence[int], *, max_tokens: int = 256,
-             sampler: Choice | None = None, ends: Container[int] | None = None,
+             sampler: ChooseToken | None = None, ends: Container[int] | None = None,
              state: State | None = None, method: str = "forward", chunk: int = 64
              ) -> Iterator[int]:
     """Yields the tokens with which a language model continues a text.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.errors import InputError, missing_package
-from vkrt.text.generate import Choice
+from vkrt.text.generate import ChooseToken
 from vkrt.text.model import LanguageModel
 from vkrt.text.tokenizer import Tokenizer
 
@@ -24,7 +24,7 @@ class Grammars:
         self._model = model
         self._tokenizer = tokenizer
 
-    def constrained(self, choose: Choice, kind: Any, text: str) -> Choice:
+    def constrained(self, choose: ChooseToken, kind: Any, text: str) -> ChooseToken:
         """A choice, for one text, among the tokens with which that can still keep to a grammar.
 
         Args:

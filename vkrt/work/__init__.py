@@ -1,1 +1,1 @@
-"""The records between the packages: tensors, work lists, weights and what they are made for."""
+"""The records between the packages: tensors, command lists, weights and what they are made for."""

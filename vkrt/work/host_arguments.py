@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # A host call that is no kernel of a program. It reads conditions: (array, what it has to be). If
-# one of them is not so, everything up to the next choice is skipped.
-CHOICE = "vkrt::choice"
+# one of them is not so, everything up to the next branch is skipped.
+BRANCH = "vkrt::branch"
 # Another one. It reads the rows of a table that its one array names, and writes them to another.
 ROWS = "vkrt::rows"
 

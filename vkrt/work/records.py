@@ -35,7 +35,7 @@ class Dispatch:
 
     Attributes:
         node: index of the graph's node this is part of, for messages and profiles.
-        shader: variant in the catalog, e.g. "unary.texel.f32".
+        shader: variant in the weight table, e.g. "unary.texel.f32".
         params: one 32-bit int per PARAM/CASE id of the shader, id 0 first; floats as their bits.
         writes: operands bound first, from binding 0.
         reads: operands bound behind them, in binding order.
@@ -101,7 +101,7 @@ class HostCall:
 
     Attributes:
         node: index of the graph's node.
-        kernel: e.g. "aten::mean.out", or `CHOICE`, or `ROWS`.
+        kernel: e.g. "aten::mean.out", or `BRANCH`, or `ROWS`.
         args: positional arguments: numbers, bools, strings, None, a `ReadArgument` for each array,
             or tuples of those.
         reads: raw operands the host reads.

@@ -1,4 +1,4 @@
-"""What a work list is made for: the facts of a device that decide shaders, storages and limits."""
+"""What a command list is made for: facts of a device that decide shaders, storages and limits."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Target:
             done there; None where it is still to be decided (`vkrt.passes.divide_activations`).
         tuning: what kernels are chosen by.
         speed: what decides whether nodes are done in parts (`vkrt.passes.division_plan`).
-        features: what kernels may use beyond what every device has: the variants of the catalog
-            that have one of these behind their names (`//! features:` in shaders).
+        features: what kernels may use beyond what every device has: the variants of the shader
+            library that have one of these behind their names (`//! features:` in shaders).
         refused: names of the variants that the driver does not compile: smaller ones are taken.
     """
 
@@ -114,8 +114,8 @@ class Target:
         """`loop_limit` as a number; longer rows are split, where a kernel can."""
         return MAX_ELEMENTS if self.loop_limit is None else self.loop_limit
 
-    def cover(self, invocations: int, steps: int = 0,
-              spread: int = 1) -> tuple[int, tuple[int, int, int]]:
+    def dispatch_size(self, invocations: int, steps: int = 0,
+              group_factor: int = 1) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
         Groups are made smaller where few would exist (`Tuning.min_groups`) for long work: CPU
@@ -124,16 +124,16 @@ class Target:
 
         Args:
             steps: of all invocations together, see `LONG`.
-            spread: above 1, groups are small where fewer than so many times `min_groups` would
-                exist, however short the work is.
+            group_factor: above 1, groups are small where fewer than so many times `min_groups`
+                would exist, however short the work is.
         """
         local_size = GROUP
-        if (invocations < spread * self.tuning.min_groups * GROUP
-                and (steps >= LONG or spread > 1)):
+        if (invocations < group_factor * self.tuning.min_groups * GROUP
+                and (steps >= LONG or group_factor > 1)):
             local_size = SMALL_GROUP
-        return local_size, self.spread(-(-invocations // local_size))
+        return local_size, self.grid(-(-invocations // local_size))
 
-    def spread(self, groups: int) -> tuple[int, int, int]:
+    def grid(self, groups: int) -> tuple[int, int, int]:
         """So many workgroups, or a few more, in as few dimensions as it takes."""
         columns = min(groups, self.max_groups)
         return columns, -(-groups // columns), 1

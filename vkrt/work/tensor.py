@@ -140,10 +140,10 @@ class Storage(NamedTuple):
     """Memory that a plan will place: a linear buffer, or a 3-D image of texels.
 
     Attributes:
-        id: index in the work list's storages.
+        id: index in the command list's storages.
         role: "weight", "activation", "input" (the host writes it), "state" (its memory is its own,
             and keeps its value from run to run) or "spill" (host memory in which an activation
-            waits). What the host reads are activations: `WorkList.read_by_host`.
+            waits). What the host reads are activations: `CommandList.read_by_host`.
         nbytes: bytes of the elements including padding; an image's memory may need more.
         extents: (X, Y, Z) in texels for an image, None for a buffer.
         dtype: dtype of the elements; an image has the texel format of it.

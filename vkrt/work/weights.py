@@ -1,4 +1,4 @@
-"""The catalog of weights: which bytes of the file each one is, how they lie, and who reads them.
+"""The weight table: which bytes of the file each one is, how they lie, and who reads them.
 
 Where a weight's bytes may come from (mapped, read in place, staged, streamed) is decided from this
 alone; nothing here knows a device.
@@ -19,7 +19,7 @@ class Weight:
     """One weight storage and the constant it is made of.
 
     Attributes:
-        prepack: index of its record in the work list's prepacks.
+        prepack: index of its record in the command list's prepacks.
         storage: id of its storage.
         name: for messages.
         source: which file, see `Constant.source`.
@@ -42,10 +42,10 @@ class Weight:
     tail: int = 0
 
 
-def catalog_of(prepacks: Sequence[Prepack], steps: Sequence[Step],
-               together: Sequence[Sequence[int]]) -> tuple[Weight, ...]:
+def weight_table_of(prepacks: Sequence[Prepack], steps: Sequence[Step],
+                    together: Sequence[Sequence[int]]) -> tuple[Weight, ...]:
     """One entry for each weight storage, in the order of the prepacks; the arguments are those of
-    a `WorkList`."""
+    a `CommandList`."""
     users = _users(steps, together)
     result = []
     seen: set[int] = set()

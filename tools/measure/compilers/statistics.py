@@ -62,9 +62,9 @@ def pruned_code(name: str, constants: Constants) -> bytes:
     """The code of a shader without what its constants never reach, as drivers get it."""
     from vkrt.runtime.pruning import pruned
 
-    from vkrt.shader import catalog
+    from vkrt.shader import shader_library
 
-    return bytes(pruned(catalog().get(name).spirv, constants))
+    return bytes(pruned(shader_library().get(name).spirv, constants))
 
 
 @cache
@@ -78,10 +78,10 @@ def digest_of(name: str, constants: Constants) -> str:
 
 @cache
 def _name_of(module: str, nbytes: int, constants: Constants) -> str:
-    from vkrt.shader import catalog
+    from vkrt.shader import shader_library
 
     numbers = {number for number, _ in constants}
-    shaders = catalog()
+    shaders = shader_library()
     for name in shaders:
         specs = {spec.id: spec for spec in shaders.get(name).specs}
         needed = {number for number, spec in specs.items() if not spec.may_be_pushed}

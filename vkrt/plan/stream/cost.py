@@ -1,5 +1,5 @@
-"""What steps and transfers are expected to take: rough figures that choose a look-ahead, and one of
-several work lists that keep to a budget.
+"""What steps and transfers are expected to take: rough figures that choose a lookahead, and one of
+several command lists that keep to a budget.
 
 They decide no result and no size; a wrong guess costs time only.
 """
@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 
 from vkrt.plan.stream.records import Cost
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
 from vkrt.work.speed import Speed
-from vkrt.work.work_list import WorkList
 
 # What the names of kernels begin with that multiply rows with a matrix, and which of their
 # parameters is the number of texels that are summed (shaders/matmul/product.glsl)
 PRODUCTS, TEXELS = ("matmul_", "gemv"), 2
 
 
-def cost_of(work: WorkList, speed: Speed) -> Cost:
-    """The expected cost of a work list's steps."""
+def cost_of(work: CommandList, speed: Speed) -> Cost:
+    """The expected cost of a command list's steps."""
     seconds = []
     for step in work.steps:
         moved = sum(operand.nbytes for operand in (*step.reads, *step.writes))

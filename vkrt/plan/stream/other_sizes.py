@@ -1,4 +1,4 @@
-"""Streaming at other sizes: one plan of reloads serves all work lists of a method.
+"""Streaming at other sizes: one plan of reloads serves all command lists of a method.
 
 At other sizes a node may take another number of steps, but the nodes, and so the weights, come in
 the same order. The steps are cut anew where the submissions of the plan begin; what is reloaded,
@@ -12,24 +12,24 @@ from bisect import bisect_right
 from vkrt.errors import UnsupportedError
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import Release, StreamPlan
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
-from vkrt.work.work_list import WorkList
 
 
-def submissions_at(stream: StreamPlan, placements: Placements, base: WorkList,
-                work: WorkList) -> tuple[tuple[int, int], ...]:
-    """(first step, end) of each submission of a plan, in a work list at other sizes.
+def submissions_at(stream: StreamPlan, placements: Placements, base: CommandList,
+                work: CommandList) -> tuple[tuple[int, int], ...]:
+    """(first step, end) of each submission of a plan, in a command list at other sizes.
 
     Args:
         stream: the plan, made for `base`.
         placements: of the weights of `base`.
-        base, work: work lists of one method that have their weights in the same storages.
+        base, work: command lists of one method that have their weights in the same storages.
 
     Raises:
         UnsupportedError: a weight would be read while its place is another's.
     """
-    users = {weight.storage: weight.users for weight in work.catalog}
-    users_of = {i: users.get(placements.catalog[i].storage, ()) for i in stream.streamed}
+    users = {weight.storage: weight.users for weight in work.weight_table}
+    users_of = {i: users.get(placements.weight_table[i].storage, ()) for i in stream.streamed}
     calls = [i for i, step in enumerate(work.steps) if isinstance(step, HostCall)]
     behind = {i + 1 for i, step in enumerate(base.steps) if isinstance(step, HostCall)}
     starts: list[int] = []
@@ -56,8 +56,8 @@ def submissions_at(stream: StreamPlan, placements: Placements, base: WorkList,
         found = [bisect_right(starts, step) - 1 for step in users_of[i]]
         if found and not needed[i] <= found[0] <= found[-1] <= released[i]:
             raise UnsupportedError(
-                f"{placements.catalog[i].name} is read in submission {found[0]} to {found[-1]} of "
-                f"{len(starts)} at these sizes, and on the device in {needed[i]} to "
+                f"{placements.weight_table[i].name} is read in submission {found[0]} to "
+                f"{found[-1]} of {len(starts)} at these sizes, and on the device in {needed[i]} to "
                 f"{released[i]}: it cannot be streamed. Load the program with a larger "
                 "memory_budget, so that it need not be")
     return tuple(zip(starts, (*starts[1:], len(work.steps))))

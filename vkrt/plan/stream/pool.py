@@ -24,7 +24,7 @@ class Candidate:
     """A weight that may be streamed.
 
     Attributes:
-        weight: index in the catalog.
+        weight: index in the weight table.
         nbytes, alignment: of its storage.
         file_bytes: what a reload reads.
         first, last: the first and the last step that reads it.
@@ -43,7 +43,7 @@ class PoolInterval:
     """A weight in its place.
 
     Attributes:
-        weight: index in the catalog.
+        weight: index in the weight table.
         offset, end: bytes of the pool.
         start: the submission from whose start on the place is its own; negative in the run before,
             where submission s of it is s minus the number of submissions.
@@ -92,7 +92,7 @@ def cut(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int]
 
 
 def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int],
-            lookahead: int, reach: int) -> Arrangement:
+            lookahead: int, max_lookahead: int) -> Arrangement:
     """Places the weights.
 
     Args:
@@ -100,7 +100,7 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
         steps: number of steps.
         host_calls: the steps that end a submission.
         lookahead: how many sync points ahead every place is taken, except right behind the cut.
-        reach: how many sync points ahead it may be taken where that needs no more bytes.
+        max_lookahead: how many sync points ahead it may be taken where that needs no more bytes.
     """
     submissions = cut(streamed, steps, host_calls)
     first_steps = [submission.first for submission in submissions]
@@ -121,7 +121,7 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
                      [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
     # What is promised to every reload comes before what is nice to have for some.
     circle.hoist(lookahead)
-    circle.hoist(max(reach, lookahead))
+    circle.hoist(max(max_lookahead, lookahead))
     late = sum(t.start > circle.ahead(t, lookahead) for t in circle.intervals)
     return Arrangement(submissions, tuple(circle.intervals), packing.nbytes,
                        max((c.alignment for c in streamed), default=1), lookahead, late)
@@ -155,18 +155,19 @@ class _Circle:
                               len(self.sync_points))
         return turns * self.count + self.sync_points[point]
 
-    def hoist(self, reach: int) -> None:
-        """Starts every interval as early as its place is free, at most `reach` sync points ahead.
+    def hoist(self, max_lookahead: int) -> None:
+        """Starts every interval as early as its place is free, `max_lookahead` sync points ahead at
+        most.
 
         Starts stay in the order of the waits, so each is bounded by its predecessor's. The first
         one's predecessor is the last of the run before, which may move itself: hence twice.
         """
-        if not reach:
+        if not max_lookahead:
             return
         for number in (*range(len(self.intervals)), *range(len(self.intervals))):
             interval = self.intervals[number]
             before = self.intervals[number - 1].start - (0 if number else self.count)
-            goal = max(self.ahead(interval, reach), before, interval.last + 1 - self.count)
+            goal = max(self.ahead(interval, max_lookahead), before, interval.last + 1 - self.count)
             if goal >= interval.start:
                 continue
             start = self._free_from(number, goal)
@@ -250,7 +251,7 @@ def records_of(arrangement: Arrangement) -> Iterator[Reload | Wait | Release]:
     count = len(arrangement.submissions)
     reloads: dict[int, list[Reload]] = {}
     releases: dict[int, list[Release]] = {}
-    # Without look-ahead nothing may be transferred before the run that needs it has begun.
+    # Without lookahead nothing may be transferred before the run that needs it has begun.
     overlaps = arrangement.lookahead > 0
     for interval in arrangement.intervals:
         ahead = int(interval.start <= 0 and overlaps)

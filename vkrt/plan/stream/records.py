@@ -31,7 +31,7 @@ class Reload:
     """A weight's bytes are brought to its place; from here on the place is its own.
 
     Attributes:
-        weight: index in the catalog.
+        weight: index in the weight table.
         ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
             before, or before the first run.
         after: the transfer may start once the device has completed this submission of that run;
@@ -87,10 +87,10 @@ class StreamPlan:
     """Which weights are streamed, through which places, and when.
 
     Attributes:
-        resident: weights that stay on the device, as indices in the catalog.
+        resident: weights that stay on the device, as indices in the weight table.
         streamed: weights that are reloaded in every run, in the order they are waited for.
         submissions: all steps, in order.
-        offsets: of each streamed weight in the pool, in bytes, by its index in the catalog.
+        offsets: of each streamed weight in the pool, in bytes, by its index in the weight table.
         records: everything that happens in a run, in order: what is waited for before a submission,
             what is released after it, what may be reloaded then. First the reloads that start as
             the run begins (`after` -1).

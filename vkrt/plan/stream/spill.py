@@ -6,7 +6,7 @@ memory after one use and back, into another storage, before the next: the arena'
 two short lifetimes in place of a long one. Where the device computes in the host's memory there is
 nothing to gain.
 
-A pure pass over a work list; it inserts copies and changes nothing else.
+A pure pass over a command list; it inserts copies and changes nothing else.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
-from vkrt.work.work_list import WorkList
 
 # Steps before its use that a copy back may be done, where the arena has room for it.
 LOOKAHEAD = 2
@@ -39,7 +39,7 @@ class Spill:
     Attributes:
         storage: id of the activation.
         nbytes: of it.
-        after: the step (of the original work list) that it is copied away behind.
+        after: the step (of the original command list) that it is copied away behind.
         before: the step that it is copied back in front of.
         use: the step it is copied back for.
         copied: False where the host still has it from an earlier spill.
@@ -71,8 +71,8 @@ class SpillReport:
     notes: tuple[str, ...] = ()
 
 
-def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified: bool, *,
-          granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[WorkList, SpillReport]:
+def spill(work: CommandList, requirements: Requirements, arena_limit: int, unified: bool, *,
+          granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[CommandList, SpillReport]:
     """Spills as few bytes as bring the arena down to a limit, or as near to it as can be.
 
     Only linear buffers that no host call touches are spilled, no inputs and no outputs.
@@ -86,10 +86,10 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
         lookahead: how many steps before its use a copy back may be done.
 
     Returns:
-        The work list, the same object where nothing is spilled, and the report.
+        The command list, the same object where nothing is spilled, and the report.
 
     Raises:
-        InputError: a limit or a look-ahead below 0.
+        InputError: a limit or a lookahead below 0.
     """
     for name, value in (("arena_limit", arena_limit), ("lookahead", lookahead)):
         if value < 0:
@@ -130,14 +130,14 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
     return result, report
 
 
-def _arena(work: WorkList, requirements: Requirements, granularity: int, unified: bool) -> int:
+def _arena(work: CommandList, requirements: Requirements, granularity: int, unified: bool) -> int:
     """Bytes of activations in device memory."""
     device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
     return sum(block.nbytes for block in blocks if block.kind == "activation")
 
 
-def _host_bytes(work: WorkList) -> int:
+def _host_bytes(work: CommandList) -> int:
     """The most bytes of copies in the host's memory at once."""
     lives = lifetimes(work)
     copies = [(storage.nbytes, *lives[storage.id]) for storage in work.storages
@@ -166,9 +166,9 @@ class _Gap:
 
 
 class _Spills:
-    """The idle times of a work list's activations, and those of them that are spent elsewhere."""
+    """The idle times of a command list's activations, and which of them are spent elsewhere."""
 
-    def __init__(self, work: WorkList, requirements: Requirements):
+    def __init__(self, work: CommandList, requirements: Requirements):
         self.work = work
         self.taken: list[_Gap] = []
         self._lives = lifetimes(work)
@@ -248,7 +248,7 @@ class _Spills:
             gap.back = gap.use
 
     def report(self) -> tuple[Spill, ...]:
-        """The spills, in the steps of the original work list."""
+        """The spills, in the steps of the original command list."""
         return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
                            gap.use - 1, self._is_copied(gap)) for gap in self.taken)
 
@@ -279,8 +279,8 @@ class _Spills:
                 open_[gap.storage.id] = result[-1]
         return result
 
-    def rewritten(self) -> WorkList:
-        """The work list with the copies in it."""
+    def rewritten(self) -> CommandList:
+        """The command list with the copies in it."""
         work = self.work
         storages = StorageList(list(work.storages))
         behind: dict[int, list[Move]] = defaultdict(list)
@@ -312,7 +312,7 @@ class _Spills:
         return replace(work, storages=tuple(storages.items), steps=tuple(result))
 
 
-def _uses(work: WorkList) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+def _uses(work: CommandList) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """The times at which each storage is touched, and written, ascending, by its id."""
     touched: dict[int, list[int]] = defaultdict(list)
     written: dict[int, list[int]] = defaultdict(list)

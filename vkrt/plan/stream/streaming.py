@@ -2,8 +2,8 @@
 
 Some weights stay on the device, the others are read again in every run, into places of one pool
 that they share over time. All of it is decided here, before anything is allocated: which weights
-(`choice`), where in the pool and from when to when (`pool`), and what a run takes (`time`). A pure
-function of the catalog, the budget and what the driver says storages need.
+(`streamed_sets`), where in the pool and from when to when (`pool`), and what a run takes
+(`time`). A pure function of the weight table, the budget and what the driver says storages need.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from vkrt.errors import InputError
-from vkrt.plan.stream.choice import Choice, Family, split_small
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
 from vkrt.plan.stream.records import (
     MAX_LOOKAHEAD,
     Cost,
     StreamPlan,
 )
+from vkrt.plan.stream.streamed_sets import Family, StreamedSet, split_small
 from vkrt.plan.stream.time import simulate_run
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
@@ -27,7 +27,7 @@ from vkrt.work.weights import Weight
 # (bytes, alignment in bytes, bits of the memory types) that a weight's storage needs
 Needs = tuple[int, int, int]
 
-# A larger look-ahead has to make a run this much shorter to be worth its memory.
+# A larger lookahead has to make a run this much shorter to be worth its memory.
 MIN_GAIN = 0.02
 # How many sets of weights are placed in vain before only those are tried that would leave room for
 # what placing took more than expected.
@@ -36,27 +36,27 @@ PATIENCE = 30
 PHASES = (0.0, 0.25, 0.5, 0.75)
 
 
-def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
+def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
                 fixed_bytes: int, budget: int | None, streamable: Collection[int] | None = None,
                 host_calls: Collection[int] = (), lookahead: int | None = None,
                 cost: Cost | None = None,
                 resident_bytes: Callable[[Sequence[int]], int] | None = None) -> StreamPlan:
     """Chooses what is streamed and plans when and where.
 
-    The fewest bytes are read that the budget allows with this look-ahead; among equal weights
+    The fewest bytes are read that the budget allows with this lookahead; among equal weights
     those are streamed between which there is the most to compute. For the same arguments the plan
     is the same, and with a larger budget never reads more (unless a cost model makes it choose
-    another look-ahead).
+    another lookahead).
 
     Args:
-        catalog: the weights.
+        weight_table: the weights.
         needs: of each weight's storage, as `Requirements` gives them: [requirements(
-            work.storages[w.storage]) for w in catalog]. 0 bytes for a weight that takes none.
-        steps: number of steps in the work list.
+            work.storages[w.storage]) for w in table]. 0 bytes for a weight that takes none.
+        steps: number of steps in the command list.
         fixed_bytes: device bytes of everything that is not a weight.
-        budget: the most device bytes in all; None for as few as the look-ahead allows.
-        streamable: the weights (indices in the catalog) that may be streamed, all buffers or all
-            images; None for every one. Those that a host call reads, that nothing reads or that
+        budget: the most device bytes in all; None for as few as the lookahead allows.
+        streamable: the weights (indices in the weight table) that may be streamed, all buffers or
+            all images; None for every one. Those that a host call reads, that nothing reads or that
             have no bytes never are, nor those that fit in none of the memory types of most bytes.
         host_calls: the steps that run on the host.
         lookahead: how many sync points (submissions that wait for weights) ahead a reload may
@@ -71,10 +71,10 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
     Raises:
         InputError: a budget below the minimum, or arguments that make no sense.
     """
-    _check(catalog, needs, steps, fixed_bytes, budget, lookahead, cost)
-    planner = _Planner(catalog, needs, steps, fixed_bytes, budget or 0, frozenset(host_calls), cost,
+    _check(table, needs, steps, fixed_bytes, budget, lookahead, cost)
+    planner = _Planner(table, needs, steps, fixed_bytes, budget or 0, frozenset(host_calls), cost,
                        resident_bytes)
-    planner.sort_out(range(len(catalog)) if streamable is None else streamable)
+    planner.sort_out(range(len(table)) if streamable is None else streamable)
     if budget is None:
         planner.budget = planner.minimum(1 if lookahead is None else lookahead)
     if lookahead is not None:
@@ -91,10 +91,10 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
     return replace(best, minimum_budget=planner.minimum(1))
 
 
-def _check(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, fixed_bytes: int,
+def _check(table: Sequence[Weight], needs: Sequence[Needs], steps: int, fixed_bytes: int,
            budget: int | None, lookahead: int | None, cost: Cost | None) -> None:
-    if len(needs) != len(catalog):
-        raise InputError(f"{len(needs)} needs for {len(catalog)} weights: expected one for each")
+    if len(needs) != len(table):
+        raise InputError(f"{len(needs)} needs for {len(table)} weights: expected one for each")
     for name, value in (("budget", budget or 0), ("fixed_bytes", fixed_bytes),
                         ("lookahead", lookahead or 0)):
         if value < 0:
@@ -105,12 +105,12 @@ def _check(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, fixed_
 
 
 class _Planner:
-    """Everything but the look-ahead and the weights that may be streamed."""
+    """Everything but the lookahead and the weights that may be streamed."""
 
-    def __init__(self, catalog: Sequence[Weight], needs: Sequence[Needs], steps: int,
+    def __init__(self, table: Sequence[Weight], needs: Sequence[Needs], steps: int,
                  fixed_bytes: int, budget: int, host_calls: frozenset[int], cost: Cost | None,
                  resident_bytes: Callable[[Sequence[int]], int] | None):
-        self.catalog = catalog
+        self.weight_table = table
         self.needs = needs
         self.steps = steps
         self.fixed_bytes = fixed_bytes
@@ -123,7 +123,7 @@ class _Planner:
         self.small: list[Candidate] = []
         self.notes: list[str] = []
         self._families: dict[int, Family] = {}
-        self._minima: dict[int, tuple[Choice, int]] = {}
+        self._minima: dict[int, tuple[StreamedSet, int]] = {}
 
     def _sum(self, weights: Sequence[int]) -> int:
         return sum(round_up(*self.needs[weight][:2]) for weight in weights)
@@ -132,7 +132,7 @@ class _Planner:
         """Finds the candidates among the weights that may be streamed."""
         possible = []
         for index in sorted(set(streamable)):
-            weight, (nbytes, alignment, _) = self.catalog[index], self.needs[index]
+            weight, (nbytes, alignment, _) = self.weight_table[index], self.needs[index]
             if (weight.users and weight.nbytes and nbytes
                     and not self.host_calls.intersection(weight.users)):
                 possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
@@ -156,46 +156,48 @@ class _Planner:
                               f"{sum(c.nbytes for c in self.small):,} B together")
 
     def minimum(self, lookahead: int) -> int:
-        """The smallest budget that allows this look-ahead."""
+        """The smallest budget that allows this lookahead."""
         return self._minimum(lookahead)[1]
 
     def seconds(self, plan: StreamPlan) -> float:
         """What a run takes by the cost model."""
         return self._run_seconds(plan, self.cost)
 
-    def plan(self, lookahead: int, reach: int) -> StreamPlan:
-        """The plan with places for `lookahead` sync points, taken up to `reach` sync points ahead.
+    def plan(self, lookahead: int, max_lookahead: int) -> StreamPlan:
+        """The plan with places for `lookahead` sync points, taken up to `max_lookahead` ahead.
 
         Raises:
             InputError: the budget does not allow it.
         """
         smallest, minimum = self._minimum(lookahead)
-        nothing = self._made((), lookahead, reach)
+        nothing = self._made((), lookahead, max_lookahead)
         if nothing.peak_bytes <= self.budget:
             return replace(nothing, minimum_budget=minimum)
         if minimum > self.budget:
             raise InputError(self._too_small(smallest, lookahead, minimum))
-        found = self._spread(self._fewest_bytes(smallest, lookahead, reach), lookahead, reach)
+        fewest = self._fewest_bytes(smallest, lookahead, max_lookahead)
+        found = self._spread(fewest, lookahead, max_lookahead)
         return replace(found, minimum_budget=minimum)
 
-    def _fewest_bytes(self, smallest: Choice, lookahead: int, reach: int) -> StreamPlan:
+    def _fewest_bytes(self, smallest: StreamedSet, lookahead: int,
+                      max_lookahead: int) -> StreamPlan:
         """The plan that reads the least, of those made from the family."""
         candidates = {c.weight for c in self.candidates}
-        others = self.fixed_bytes + self._sum([w for w in range(len(self.catalog))
+        others = self.fixed_bytes + self._sum([w for w in range(len(self.weight_table))
                                                if w not in candidates])
         tries = more = 0
-        for choice in self._family(lookahead).choices():
-            expected = others + choice.nbytes
+        for candidate_set in self._family(lookahead).sets():
+            expected = others + candidate_set.nbytes
             if expected + more * (tries >= PATIENCE) > self.budget:
                 continue
-            found = self._made(choice.streamed, lookahead, reach)
+            found = self._made(candidate_set.streamed, lookahead, max_lookahead)
             if found.peak_bytes <= self.budget:
                 return found
             tries += 1
             more = max(more, found.peak_bytes - expected)
-        return self._made(smallest.streamed, lookahead, reach)
+        return self._made(smallest.streamed, lookahead, max_lookahead)
 
-    def _spread(self, best: StreamPlan, lookahead: int, reach: int) -> StreamPlan:
+    def _spread(self, best: StreamPlan, lookahead: int, max_lookahead: int) -> StreamPlan:
         """Streams others of the same size instead, where a run is shorter then.
 
         Evenly among all of a size there is as much to compute as can be between them.
@@ -215,8 +217,8 @@ class _Planner:
             for phase in PHASES:
                 even = {members[int((number + phase) * len(members) / count)]
                         for number in range(count)}
-                choice = family.choice_of(tuple(sorted(now.difference(members) | even)))
-                found = self._made(choice.streamed, lookahead, reach)
+                candidate_set = family.set_of(tuple(sorted(now.difference(members) | even)))
+                found = self._made(candidate_set.streamed, lookahead, max_lookahead)
                 if found.peak_bytes > self.budget or found.bytes_per_run > best.bytes_per_run:
                     continue
                 seconds = self._run_seconds(found, cost)
@@ -224,7 +226,7 @@ class _Planner:
                     best, shortest = found, seconds
         return best
 
-    def _minimum(self, lookahead: int) -> tuple[Choice, int]:
+    def _minimum(self, lookahead: int) -> tuple[StreamedSet, int]:
         """The set of weights that needs the smallest budget, and that budget."""
         if lookahead not in self._minima:
             smallest = self._family(lookahead).everything()
@@ -233,13 +235,13 @@ class _Planner:
                 for streamed in (smallest.streamed, ()))
         return self._minima[lookahead]
 
-    def _too_small(self, smallest: Choice, lookahead: int, minimum: int) -> str:
+    def _too_small(self, smallest: StreamedSet, lookahead: int, minimum: int) -> str:
         plan = self._made(smallest.streamed, lookahead, lookahead)
         parts = (f"{plan.fixed_bytes:,} for everything but weights, {plan.resident_bytes:,} of "
                  f"weights that stay, {plan.pool_bytes:,} of a pool for {len(plan.streamed)} "
-                 f"weights at a look-ahead of {lookahead}")
+                 f"weights at a lookahead of {lookahead}")
         less = self.minimum(0) if lookahead else minimum
-        hint = f"; a look-ahead of 0 needs {less:,}" if less < minimum else ""
+        hint = f"; a lookahead of 0 needs {less:,}" if less < minimum else ""
         return f"memory_budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
 
     def _family(self, lookahead: int) -> Family:
@@ -249,15 +251,15 @@ class _Planner:
 
     def _run_seconds(self, plan: StreamPlan, cost: Cost) -> float:
         return simulate_run(plan, cost.submission_seconds(plan.submissions),
-                            {w: cost.weight_seconds(self.catalog[w].nbytes)
+                            {w: cost.weight_seconds(self.weight_table[w].nbytes)
                              for w in plan.streamed}).total
 
-    def _made(self, streamed: Sequence[int], lookahead: int, reach: int) -> StreamPlan:
+    def _made(self, streamed: Sequence[int], lookahead: int, max_lookahead: int) -> StreamPlan:
         """The plan that streams these candidates."""
         chosen = [self.candidates[position] for position in streamed]
-        arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, reach)
+        arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, max_lookahead)
         weights = tuple(interval.weight for interval in arrangement.intervals)
-        resident = tuple(sorted(set(range(len(self.catalog))).difference(weights)))
+        resident = tuple(sorted(set(range(len(self.weight_table))).difference(weights)))
         bits = 0xFFFFFFFF
         for weight in weights:
             bits &= self.needs[weight][2]
@@ -275,7 +277,7 @@ class _Planner:
         if not arrangement.intervals:
             return (*notes, "every weight stays on the device")
         if arrangement.lookahead < lookahead:
-            notes.append(f"look-ahead {lookahead} cut to {arrangement.lookahead}: only "
+            notes.append(f"lookahead {lookahead} cut to {arrangement.lookahead}: only "
                          f"{arrangement.lookahead + 1} submissions wait for weights")
         if arrangement.late:
             notes.append(f"{arrangement.late} of {len(arrangement.intervals)} reloads start later "

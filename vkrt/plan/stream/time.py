@@ -38,7 +38,7 @@ def simulate_run(plan: StreamPlan, submission_seconds: Sequence[float],
     Args:
         plan: the submissions and the reloads.
         submission_seconds: of computing each submission.
-        weight_seconds: of each streamed weight's reload, by its index in the catalog.
+        weight_seconds: of each streamed weight's reload, by its index in the weight table.
     """
     reloads = plan.reloads
     early = sum(reload.ahead for reload in reloads)

@@ -18,7 +18,7 @@ from vkrt.work.tensor import Tensor
 REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
 
 
-def share_choices(graph: Graph, _target: Target) -> Graph:
+def share_qparams(graph: Graph, _target: Target) -> Graph:
     """Readers of a repeated node's results read those of the first such node."""
     rewrite = Rewrite(graph)
     first: dict[Any, tuple[Tensor, ...]] = {}
@@ -27,7 +27,8 @@ def share_choices(graph: Graph, _target: Target) -> Graph:
         if node.op in REPEATED:
             # Tensors compare by identity, and no node writes one twice.
             outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
-            made = first.setdefault((node.op, node.guard, _as_tuples(node.args), outs), node.outs)
+            key = node.op, node.predicate, _as_tuples(node.args), outs
+            made = first.setdefault(key, node.outs)
             if made is not node.outs:
                 same.update(zip(node.outs, made, strict=True))
                 if not any(map(rewrite.uses.is_result, node.outs)):
@@ -37,8 +38,8 @@ def share_choices(graph: Graph, _target: Target) -> Graph:
     return rewrite.result()
 
 
-SHARE_CHOICES = Pass("share_choices", "layers of one row share the scale that it is quantized with",
-                     share_choices, roots=REPEATED)
+SHARE_QPARAMS = Pass("share_qparams", "layers of one row share the scale that it is quantized with",
+                     share_qparams, roots=REPEATED)
 
 
 def _as_tuples(value: Any) -> Any:

@@ -1,20 +1,20 @@
-// An affine walk over the elements of a source, for the elements (padding not counted) or the texels
-// of a result in their order: number e is decoded over `dims` dimensions, innermost first; it is
-// found at the sum of index_k * stride_k.
+// Where a strided copy reads, for the elements (padding not counted) or the texels of a result in
+// their order: number e is decoded over `dims` dimensions, innermost first; it is found at the sum
+// of index_k * stride_k.
 //
-// walk_from(e) decodes a number and gives its place, walk_on(place) that of the next one after it:
-// most of the way is an addition, so only the first element of a texel costs divisions.
+// strided_index(e) decodes a number and gives its place, next_strided_index(place) that of the next
+// one: mostly an addition, so only the first element of a texel costs divisions.
 //
-// The including shader defines WALK_SIZES, the id of size_0, and may define WALK_DIVIDED, how
+// The including shader defines STRIDED_SIZES, the id of size_0, and may define STRIDED_DIVIDED, how
 // numbers are divided; CASE `dims` is up to 8.
 
-#ifndef WALK_DIVIDED
-#define WALK_DIVIDED(e, size) DIVIDED(e, size)
+#ifndef STRIDED_DIVIDED
+#define STRIDED_DIVIDED(e, size) DIVIDED(e, size)
 #endif
 
 #define DIMENSION(k) \
-  PARAM(WALK_SIZES + 2 * k, size_##k) \
-  PARAM(WALK_SIZES + 1 + 2 * k, stride_##k) \
+  PARAM(STRIDED_SIZES + 2 * k, size_##k) \
+  PARAM(STRIDED_SIZES + 1 + 2 * k, stride_##k) \
   int index_##k;
 DIMENSION(0)
 DIMENSION(1)
@@ -27,12 +27,12 @@ DIMENSION(7)
 
 #define DECODE(k) \
   if (dims > k) { \
-    ivec2 rest = dims == k + 1 ? ivec2(0, e) : WALK_DIVIDED(e, size_##k); \
+    ivec2 rest = dims == k + 1 ? ivec2(0, e) : STRIDED_DIVIDED(e, size_##k); \
     index_##k = rest.y; \
     place += rest.y * stride_##k; \
     e = rest.x; \
   }
-int walk_from(int e) {
+int strided_index(int e) {
   int place = 0;
   DECODE(0) DECODE(1) DECODE(2) DECODE(3) DECODE(4) DECODE(5) DECODE(6) DECODE(7)
   return place;
@@ -48,7 +48,7 @@ int walk_from(int e) {
       index_##k = carry ? 0 : index_##k; \
     } \
   }
-int walk_on(int place) {
+int next_strided_index(int place) {
   bool carry = true;
   ADVANCE(0) ADVANCE(1) ADVANCE(2) ADVANCE(3) ADVANCE(4) ADVANCE(5) ADVANCE(6) ADVANCE(7)
   return place;

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph
-from vkrt.passes.division import Choice, bytes_around
+from vkrt.passes.division import DivisionCandidate, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.slices import Chain, chains, has_one_row
 from vkrt.work.speed import Speed
@@ -17,8 +17,8 @@ from vkrt.work.target import Target
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
-def slice_choices(graph: Graph, live: Liveness, target: Target, seconds: Sequence[float]
-                  ) -> Iterator[Choice]:
+def slice_candidates(graph: Graph, live: Liveness, target: Target, seconds: Sequence[float]
+                  ) -> Iterator[DivisionCandidate]:
     """All chains, in as many slices as are worth trying.
 
     Args:
@@ -39,7 +39,8 @@ def slice_choices(graph: Graph, live: Liveness, target: Target, seconds: Sequenc
                 continue
             nbytes = around + _slice_bytes(divided, live)
             if nbytes < before:
-                yield Choice(divided, nbytes, whole + _more_seconds(divided, target.speed))
+                yield DivisionCandidate(divided, nbytes,
+                                        whole + _more_seconds(divided, target.speed))
 
 
 def _slice_bytes(chain: Chain, live: Liveness) -> int:

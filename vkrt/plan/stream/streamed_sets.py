@@ -30,7 +30,7 @@ SMALL_PART = 32
 
 
 @dataclass(frozen=True)
-class Choice:
+class StreamedSet:
     """A set of weights to stream.
 
     Attributes:
@@ -63,7 +63,7 @@ def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[
 
 # Within, sets of the same candidates are made once: plans that are compared differ in their
 # budgets, without regard to which a family is made.
-sets_once: Once[list[Choice]] = Once("sets")
+sets_once: Once[list[StreamedSet]] = Once("sets")
 
 
 class Family:
@@ -81,21 +81,21 @@ class Family:
         self._firsts = [c.first for c in candidates]
         self._lasts = [c.last for c in candidates]
         self._total = sum(self._sizes)
-        self._found: dict[tuple[int, ...], Choice] = {}
+        self._found: dict[tuple[int, ...], StreamedSet] = {}
         self._visits = 0
 
-    def everything(self) -> Choice:
+    def everything(self) -> StreamedSet:
         """The set of the least memory: all that is not needed all the time."""
-        return self.choice_of(tuple(range(len(self.candidates))))
+        return self.set_of(tuple(range(len(self.candidates))))
 
-    def choices(self) -> list[Choice]:
+    def sets(self) -> list[StreamedSet]:
         """The sets, by the bytes they read."""
         key = tuple(self.candidates), self.lookahead
         made = sets_once.answer(key, lambda: Family(*key)._make())
-        self._found.update({choice.streamed: choice for choice in made})
+        self._found.update({streamed_set.streamed: streamed_set for streamed_set in made})
         return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
 
-    def _make(self) -> list[Choice]:
+    def _make(self) -> list[StreamedSet]:
         """Finds the sets of a family that nobody has asked for others."""
         count = -(-len(self.everything().streamed) ** 2 // CHAIN_VISITS)
         bases = [self.everything(), *self._chain(self._largest, count)]
@@ -107,10 +107,10 @@ class Family:
         for streamed in self._parts_of(bases):
             if self._visits > limit:
                 break
-            self.choice_of(streamed)
+            self.set_of(streamed)
         return list(self._found.values())
 
-    def _parts_of(self, bases: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
+    def _parts_of(self, bases: Sequence[StreamedSet]) -> Iterator[tuple[int, ...]]:
         """Sets of which weights become resident, one after the other in some order."""
         for order in self._orders():
             for base in bases:
@@ -130,7 +130,7 @@ class Family:
             yield lambda position: -sizes[position] * chance.random()
             yield lambda position: sizes[position] * chance.random()
 
-    def _chain(self, in_order, count: int) -> Iterator[Choice]:
+    def _chain(self, in_order, count: int) -> Iterator[StreamedSet]:
         """Sets made by taking the first weights from the fullest moments, again and again.
 
         Args:
@@ -143,9 +143,9 @@ class Family:
             there = [p for p, a, b in zip(streamed, first, last)
                      if bisect_left(full, a) < bisect_right(full, b)]
             taken = {*in_order(streamed, there)[:count]}
-            choice = self.choice_of(tuple(p for p in streamed if p not in taken))
-            yield choice
-            streamed = choice.streamed
+            streamed_set = self.set_of(tuple(p for p in streamed if p not in taken))
+            yield streamed_set
+            streamed = streamed_set.streamed
 
     def _largest(self, _, there: list[int]) -> list[int]:
         return sorted(there, key=lambda position: (-self._sizes[position], position))
@@ -184,8 +184,8 @@ class Family:
                 last[number] = end
         return first, last, list(accumulate(change[:-1]))
 
-    def choice_of(self, streamed: tuple[int, ...]) -> Choice:
-        """The choice of a set, without those that would need their place all the time."""
+    def set_of(self, streamed: tuple[int, ...]) -> StreamedSet:
+        """The set at some positions, without those that would need their place all the time."""
         self._visits += len(streamed)
         while True:
             if streamed in self._found:
@@ -198,8 +198,7 @@ class Family:
                 break
             streamed = tuple(p for p in streamed if p not in always)
         sizes, candidates = self._sizes, self.candidates
-        choice = Choice(sum([candidates[p].file_bytes for p in streamed]),
-                        self._total - sum([sizes[p] for p in streamed]) + max(alive, default=0),
-                        streamed)
-        self._found[streamed] = choice
-        return choice
+        found = self._found[streamed] = StreamedSet(
+            sum([candidates[p].file_bytes for p in streamed]),
+            self._total - sum([sizes[p] for p in streamed]) + max(alive, default=0), streamed)
+        return found

@@ -1,4 +1,4 @@
-"""WorkList: all records of a method at one shape."""
+"""CommandList: all records of a method at one shape."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from vkrt.work.records import HostCall, Prepack, StateRecord, Step, Table
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Storage, itemsize
-from vkrt.work.weights import Weight, catalog_of
+from vkrt.work.weights import Weight, weight_table_of
 
 
 @dataclass(frozen=True)
-class WorkList:
+class CommandList:
     """Everything a method does: what lowering made of a graph.
 
     Attributes:
@@ -30,7 +30,7 @@ class WorkList:
         notes: decisions worth telling the user (fallbacks), in plain words.
         together: ids of storages of weights that are needed at the same time, because a kernel
             reads them at other sizes.
-        memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for work lists of other sizes
+        memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for command lists of other sizes
             that are made from this one. It is not part of the work: it is neither compared nor
             written to files.
     """
@@ -48,9 +48,9 @@ class WorkList:
     memo: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
-    def catalog(self) -> tuple[Weight, ...]:
+    def weight_table(self) -> tuple[Weight, ...]:
         """The weights, see `vkrt.work.weights`."""
-        return catalog_of(self.prepacks, self.steps, self.together)
+        return weight_table_of(self.prepacks, self.steps, self.together)
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:

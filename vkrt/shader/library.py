@@ -94,15 +94,15 @@ class Shader(NamedTuple):
         return {spec.id: spec.name for spec in self.specs}
 
 
-class Catalog:
+class ShaderLibrary:
     """Shaders by name. `in`, `len` and iteration go over the names.
 
     A load uses a dozen of some hundred shaders. Only they are read and become objects; a mapping
     would keep most of both files resident, as the system maps what lies around a page with it.
 
     Args:
-        index: path of catalog.jsonl, as written by shaders/build.py.
-        modules: path of catalog.bin, where each module is compressed.
+        index: path of library.jsonl, as written by shaders/build.py.
+        modules: path of library.bin, where each module is compressed.
     """
 
     def __init__(self, index: str | os.PathLike[str], modules: str | os.PathLike[str]) -> None:
@@ -114,7 +114,7 @@ class Catalog:
         # Where the first of these lines begins
         self._start = len(text)
         # Numbers of what shaders tell apart by name: file without suffix -> name -> number
-        self.kinds: dict[str, dict[str, int]] = head["kinds"]
+        self.opcodes: dict[str, dict[str, int]] = head["opcodes"]
         self._shaders: dict[str, Shader] = {}
 
     @property
@@ -203,8 +203,8 @@ class _File:
         """
         found = os.pread(self._descriptor, nbytes, offset)
         if len(found) != nbytes:
-            raise OSError(f"{len(found)} bytes at {offset}, expected {nbytes}: vkrt's catalog of "
-                          "shaders is cut off")
+            raise OSError(f"{len(found)} bytes at {offset}, expected {nbytes}: vkrt's shader "
+                          "library is cut off")
         return found
 
     def line(self) -> bytes:
@@ -224,41 +224,41 @@ def _read_module(modules: _File, offset: int, nbytes: int) -> bytes:
     try:
         return zlib.decompress(modules.read(offset, nbytes))
     except zlib.error as error:
-        raise OSError(f"vkrt's catalog of shaders is damaged at {offset}: {error}") from error
+        raise OSError(f"vkrt's shader library is damaged at {offset}: {error}") from error
 
 
 @functools.cache
-def catalog() -> Catalog:
-    """The catalog of this installation, opened at the first call.
+def shader_library() -> ShaderLibrary:
+    """The shader library of this installation, opened at the first call.
 
     Raises:
         UnsupportedError: the package was not built (for instance imported from a source folder).
     """
     try:
         # The files stay open, which may have been unpacked to be read.
-        with _path_of("catalog.jsonl") as index, _path_of("catalog.bin") as modules:
-            return Catalog(index, modules)
+        with _path_of("library.jsonl") as index, _path_of("library.bin") as modules:
+            return ShaderLibrary(index, modules)
     except FileNotFoundError as error:
         raise UnsupportedError("vkrt has no compiled shaders: this copy was not built; run "
                                "tools/quickstart, or pip install . in its folder") from error
 
 
-def kind(file: str, name: str) -> int:
+def opcode(file: str, name: str) -> int:
     """The number of what a shader, or a file that it includes, tells apart by name.
 
     Args:
         file: name of a file in a folder of shaders/, without its suffix.
         name: as in `case NAME:` there.
     """
-    return catalog().kinds[file][name]
+    return shader_library().opcodes[file][name]
 
 
 @contextmanager
 def _path_of(name: str) -> "Iterator[str | Path]":
-    """A file of this room, for as long as the context lasts."""
-    beside = os.path.join(os.path.dirname(__file__), name)
-    if os.path.exists(beside):
-        yield beside
+    """A file of this package, for as long as the context lasts."""
+    installed = os.path.join(os.path.dirname(__file__), name)
+    if os.path.exists(installed):
+        yield installed
         return
     # An editable install has it elsewhere, an archive has to be unpacked.
     from importlib.resources import as_file, files

@@ -1,4 +1,4 @@
-"""Catalog look-ups, and the build script that makes the catalog."""
+"""ShaderLibrary look-ups, and the build script that makes its files."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from vkrt.errors import UnsupportedError
 from vkrt.plan.commands import PUSHED
-from vkrt.shader import Catalog, catalog, spirv
+from vkrt.shader import ShaderLibrary, shader_library, spirv
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 
@@ -59,8 +59,8 @@ class Workshop:
         return subprocess.run(
             [sys.executable, str(self.shaders / "build.py"), str(self.shaders),
              "--glslc", "glslc", "--cache", str(self.out / "cache"),
-             "--bin", str(self.out / "catalog.bin"), "--index", str(self.out / "catalog.jsonl"),
-             "--depfile", str(self.out / "catalog.d")], capture_output=True, text=True)
+             "--bin", str(self.out / "library.bin"), "--index", str(self.out / "library.jsonl"),
+             "--depfile", str(self.out / "library.d")], capture_output=True, text=True)
 
     def compiled(self):
         """Builds; the number of variants that were not taken from the cache."""
@@ -68,8 +68,8 @@ class Workshop:
         assert done.returncode == 0, done.stderr
         return int(re.search(r"(\d+) compiled", done.stdout).group(1))
 
-    def catalog(self):
-        return Catalog(self.out / "catalog.jsonl", self.out / "catalog.bin")
+    def library(self):
+        return ShaderLibrary(self.out / "library.jsonl", self.out / "library.bin")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def workshop(tmp_path):
 
 def test_variants_and_their_interfaces(workshop):
     assert workshop.compiled() == 4
-    made = workshop.catalog()
+    made = workshop.library()
     assert sorted(made) == ["scale.buffer.f32", "scale.buffer.f32_i32",
                             "scale.texel.f32", "scale.texel.f32_i32"]
     shader = made.get("scale.texel.f32")
@@ -120,7 +120,7 @@ def test_variants_of_features(workshop):
 #endif
 layout(local_size"""))
     assert workshop.compiled() == 12
-    made = workshop.catalog()
+    made = workshop.library()
     plain, subgroups, dot = (made.get(f"scale.texel.f32{name}")
                              for name in ("", ".subgroups", ".dot"))
     assert "GroupNonUniformArithmetic" in subgroups.capabilities
@@ -134,11 +134,11 @@ CHOICE = """#version 450
 #extension GL_GOOGLE_include_directive : require
 #include "modes.glsl"
 layout(local_size_x = 4) in;
-layout(constant_id = 0) const int kind = 0;
+layout(constant_id = 0) const int opcode = 0;
 layout(constant_id = 1) const int row_kind = 0;
 layout(binding = 0) writeonly buffer result_block { int result[]; };
 void main() {
-  switch (kind) {
+  switch (opcode) {
     case SECOND: result[0] = SECOND; break;
     case FIRST: result[0] = FIRST + TILED; break;
   }
@@ -146,20 +146,21 @@ void main() {
 """
 
 
-def test_kinds_are_numbered_by_name(workshop):
+def test_opcodes_are_numbered_by_name(workshop):
     modes = workshop.common / "modes.glsl"
     modes.write_text("#define IS_TILED(row_kind) (row_kind == TILED)\n")
     (workshop.shaders / "choice.comp").write_text(CHOICE)
     workshop.compiled()
-    assert workshop.catalog().kinds == {"choice": {"SECOND": 1, "FIRST": 2}, "modes": {"TILED": 1}}
+    assert workshop.library().opcodes == {
+        "choice": {"SECOND": 1, "FIRST": 2}, "modes": {"TILED": 1}}
 
 
-def test_two_kinds_of_one_name(workshop):
+def test_two_opcodes_of_one_name(workshop):
     (workshop.common / "modes.glsl").write_text("// kind == TILED\n// kind == FIRST\n// kind == "
                                                 "SECOND\n")
     (workshop.shaders / "choice.comp").write_text(CHOICE)
     done = workshop.build()
-    assert done.returncode == 1 and "another kind named" in done.stderr
+    assert done.returncode == 1 and "another opcode named" in done.stderr
 
 
 def test_a_rebuild_compiles_what_changed(workshop):
@@ -167,33 +168,33 @@ def test_a_rebuild_compiles_what_changed(workshop):
         "#version 450\n//! dtypes: f32\nlayout(local_size_x = 4) in;\nvoid main() {}\n")
     assert workshop.compiled() == 5
     assert workshop.compiled() == 0
-    assert "other.f32" in workshop.catalog()
+    assert "other.f32" in workshop.library()
     os.utime(workshop.shaders / "scale.comp")
     assert workshop.compiled() == 0
     (workshop.common / "tool.glsl").write_text("#define FACTOR 3\n")
     assert workshop.compiled() == 4
     (workshop.shaders / "other.comp").unlink()
     assert workshop.compiled() == 0
-    assert "other.f32" not in workshop.catalog()
+    assert "other.f32" not in workshop.library()
     # What nothing uses any more has left the cache.
     assert len(list((workshop.out / "cache").glob("*.spv"))) == 4
 
 
-def test_a_rebuild_leaves_processes_their_catalog(workshop):
+def test_a_rebuild_leaves_processes_their_library(workshop):
     """They have opened it: of a file that got shorter the rest could not be read."""
     workshop.compiled()
-    with open(workshop.out / "catalog.bin", "rb") as file:
+    with open(workshop.out / "library.bin", "rb") as file:
         before = os.fstat(file.fileno()).st_size, file.read()
         (workshop.common / "tool.glsl").write_text("#define FACTOR 3\n")
         assert workshop.compiled() == 4
         file.seek(0)
         assert (os.fstat(file.fileno()).st_size, file.read()) == before
-    assert (workshop.out / "catalog.bin").read_bytes() != before[1]
+    assert (workshop.out / "library.bin").read_bytes() != before[1]
 
 
 def test_files_and_folders_are_dependencies(workshop):
     workshop.compiled()
-    depfile = (workshop.out / "catalog.d").read_text()
+    depfile = (workshop.out / "library.d").read_text()
     for path in (workshop.shaders, workshop.shaders / "scale.comp", workshop.common / "tool.glsl"):
         assert re.search(rf"{re.escape(str(path.resolve()))}( |\n|$)", depfile)
 
@@ -201,10 +202,10 @@ def test_files_and_folders_are_dependencies(workshop):
 def test_identical_modules_are_stored_once(workshop):
     (workshop.shaders / "scale.comp").write_text(KERNEL.replace("f32 f32:i32", "f32 f16"))
     workshop.compiled()
-    made = workshop.catalog()
+    made = workshop.library()
     assert made.get("scale.texel.f32").spirv == made.get("scale.texel.f16").spirv
     modules = {made.get(name).spirv for name in made}
-    assert (workshop.out / "catalog.bin").stat().st_size == sum(
+    assert (workshop.out / "library.bin").stat().st_size == sum(
         len(zlib.compress(module, 9)) for module in modules)
 
 
@@ -212,14 +213,14 @@ def test_variants_that_are_left_out(workshop):
     (workshop.shaders / "scale.comp").write_text(
         KERNEL.replace("//! dtypes", "//! without: texel:f32:i32\n//! dtypes"))
     assert workshop.compiled() == 3
-    assert set(workshop.catalog()) == {"scale.texel.f32", "scale.buffer.f32",
+    assert set(workshop.library()) == {"scale.texel.f32", "scale.buffer.f32",
                                        "scale.buffer.f32_i32"}
 
 
-def test_no_shaders_make_an_empty_catalog(workshop):
+def test_no_shaders_make_an_empty_library(workshop):
     (workshop.shaders / "scale.comp").unlink()
     assert workshop.compiled() == 0
-    assert len(workshop.catalog()) == 0
+    assert len(workshop.library()) == 0
 
 
 @pytest.mark.parametrize("old, new, message", [
@@ -245,9 +246,9 @@ def test_what_is_wrong_is_named(workshop, old, new, message):
     assert "Traceback" not in done.stderr
 
 
-def test_the_installed_catalog_is_whole():
-    found = catalog()
-    assert catalog() is found
+def test_the_installed_library_is_whole():
+    found = shader_library()
+    assert shader_library() is found
     stems = {path.stem for path in SHADERS.rglob("*.comp")}
     assert {name.split(".")[0] for name in found} == stems
     for name in found:
@@ -266,8 +267,9 @@ def test_the_installed_catalog_is_whole():
 
 @pytest.fixture(scope="module")
 def modules():
-    """The different modules of the installed catalog, by the name of the first that has it."""
-    return {bytes(catalog().get(name).spirv): name for name in reversed(list(catalog()))}
+    """The different modules of the installed library, by the name of the first that has it."""
+    library = shader_library()
+    return {bytes(library.get(name).spirv): name for name in reversed(list(library))}
 
 
 def test_texel_buffers_have_no_sampler(modules):
@@ -296,7 +298,7 @@ MODULE = zlib.compress(b"code")
 
 
 def written(folder, names):
-    """A catalog of shaders without anything in them."""
+    """A shader library without anything in them."""
     interface = {"bindings": [], "specs": [], "push_bytes": 0, "local_size": [1, 1, 1],
                  "local_size_ids": [None] * 3, "capabilities": []}
     files, lines = {}, ""
@@ -306,9 +308,9 @@ def written(folder, names):
                            "interfaces": [interface]}) + "\n"
         files[file] = [len(lines), len(line)]
         lines += line
-    (folder / "index").write_text(json.dumps({"kinds": {}, "files": files}) + "\n" + lines)
+    (folder / "index").write_text(json.dumps({"opcodes": {}, "files": files}) + "\n" + lines)
     (folder / "modules").write_bytes(MODULE)
-    return Catalog(folder / "index", folder / "modules")
+    return ShaderLibrary(folder / "index", folder / "modules")
 
 
 def test_an_unknown_name_brings_the_near_ones(tmp_path):
@@ -334,15 +336,15 @@ def test_only_what_is_asked_for_is_read(tmp_path):
     assert shader.spirv == b"code" and made.get("binary.f32").spirv == b"code"
     made = written(tmp_path, ("unary.f32",))
     os.truncate(tmp_path / "modules", 3)
-    cut_off = r"3 bytes at 0, expected \d+: vkrt's catalog of shaders is cut"
+    cut_off = r"3 bytes at 0, expected \d+: vkrt's shader library is cut"
     with pytest.raises(OSError, match=cut_off):
         made.get("unary.f32").spirv  # noqa: B018
     (tmp_path / "modules").write_bytes(bytes(len(MODULE)))
-    with pytest.raises(OSError, match="vkrt's catalog of shaders is damaged at 0"):
+    with pytest.raises(OSError, match="vkrt's shader library is damaged at 0"):
         made.get("unary.f32").spirv  # noqa: B018
 
 
-def test_a_catalog_closes_its_files(tmp_path):
+def test_a_library_closes_its_files(tmp_path):
     made = written(tmp_path, ("unary.f32",))
     shader = made.get("unary.f32")
     before = len(os.listdir("/proc/self/fd"))

@@ -12,7 +12,7 @@ from vkrt.ops.convolution import saved_by_scratch
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.registry import operator
 from vkrt.ops.rows import Windows
-from vkrt.passes.division import Choice, bytes_around
+from vkrt.passes.division import DivisionCandidate, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.strip_region import Region
 from vkrt.work.target import Slices, Strips, Target
@@ -29,7 +29,7 @@ TILE = 4 * LANES
 LONGEST = 64
 
 
-class StripChoices:
+class StripCandidates:
     """The regions of a graph that are worth doing in strips.
 
     Args:
@@ -61,7 +61,7 @@ class StripChoices:
                                                                      else -1], 1)
                         if multiply_adds(node) else 0 for node in graph.nodes]
 
-    def between(self, floor: int, ceiling: int) -> Iterator[Choice]:
+    def between(self, floor: int, ceiling: int) -> Iterator[DivisionCandidate]:
         """Regions in strips, of those at whose nodes most bytes are alive more than `floor` bytes,
         and no more than `ceiling`."""
         for end in sorted(self._cuts)[1:]:
@@ -76,7 +76,7 @@ class StripChoices:
                         break
                     yield from self._divided(region)
 
-    def _divided(self, region: Region) -> Iterator[Choice]:
+    def _divided(self, region: Region) -> Iterator[DivisionCandidate]:
         """A region in as many strips as are worth trying."""
         live = self._live
         least: float = math.inf
@@ -98,7 +98,7 @@ class StripChoices:
             if nbytes + around >= least:
                 continue
             least = nbytes + around
-            yield Choice(divided, least, whole + more)
+            yield DivisionCandidate(divided, least, whole + more)
             if nbytes < SLACK * around:
                 return
 
