@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from any_networks import any_images
-from networks import Network, attention, expanded, joins, most, run
+from any_networks import any_images, any_squeezed
+from networks import Network, attention, dynamic, expanded, joins, most, run
 from small_graphs import rewritten
 
 from vkrt.errors import UnsupportedError
@@ -40,6 +40,16 @@ def test_less_is_alive(make, share):
     assert joins(divided(whole, plan_divisions(whole, MEMORY, slices=False)))
     assert not joins(rewritten(graph, prefer="speed"))
     assert most(graph, "memory") <= share * most(graph, "speed")
+
+
+def test_memory_takes_no_more_than_balanced():
+    """Also where parts take more than is expected of them: with copies of rows whose width is no
+    multiple of 4."""
+    graph = dynamic(any_squeezed(1866), 2, 3)
+    slow = Target(storage="buffer", speed=Speed(multiply_adds=3e9, bytes=2e9, dispatch=1e-5))
+    memory, balanced = (max(alive(lower(graph, replace(slow, prefer=prefer))))
+                        for prefer in ("memory", "balanced"))
+    assert memory <= balanced < max(alive(lower(graph, replace(slow, prefer="speed"))))
 
 
 def test_no_row_is_made_twice():

@@ -5,7 +5,7 @@ Neither the graph nor the command list that another one is made from is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
@@ -73,31 +73,40 @@ def _lower(graph: Graph, target: Target, base: CommandList | None) -> CommandLis
         work = _lower_rewritten(whole, target, None)
     except UnsupportedError:
         # In parts no tensor may be larger than the device's buffers.
-        parts = _lower_in_parts(graph, whole, replace(target, prefer="memory"))
+        parts = next(_in_parts(graph, whole, replace(target, prefer="memory")), None)
         if parts is None:
             raise
         return parts
-    parts = _lower_in_parts(graph, whole, target)
+    # What is smaller by the tensors' sizes may take more with all that kernels need.
+    parts = min(_in_parts(graph, whole, target), default=None, key=_arena_bytes)
     if parts is None:
         return work
-    # What is smaller by the tensors' sizes may take more with all that kernels need.
-    before, after = (max(alive(each, target.offset_alignment)) for each in (work, parts))
-    return parts if after < before * MOST_LEFT[target.prefer] else work
+    return parts if _arena_bytes(parts) < _arena_bytes(work) * MOST_LEFT[target.prefer] else work
 
 
-def _lower_in_parts(graph: Graph, whole: Graph, target: Target) -> CommandList | None:
-    """The command list with nodes in slices and strips; None where passes make none of them so.
+def _arena_bytes(work: CommandList) -> int:
+    return max(alive(work, work.target.offset_alignment))
+
+
+def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandList]:
+    """Command lists with nodes in slices and strips: where memory is preferred to time also the one
+    that is expected to cost hardly any, which may be smaller after all. None where passes make no
+    parts.
 
     Args:
         whole: what passes make of the graph without parts.
     """
     if not may_divide(graph, target):
-        return None
-    divided = run_passes(graph, target)
-    if len(divided.nodes) == len(whole.nodes):
-        return None
-    # At other sizes nodes may be whole: weights that one kernel reads then are those of `whole`.
-    return _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
+        return
+    made = {(len(whole.nodes), whole.parts)}
+    for prefer in dict.fromkeys((target.prefer, "balanced")):
+        divided = run_passes(graph, replace(target, prefer=prefer))
+        parts = len(divided.nodes), divided.parts
+        if parts not in made:
+            made.add(parts)
+            # At other sizes nodes may be whole: weights that one kernel reads then are those of
+            # `whole`.
+            yield _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
 
 
 def _lower_rewritten(graph: Graph, target: Target, base: CommandList | None) -> CommandList:
