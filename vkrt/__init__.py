@@ -95,7 +95,7 @@ __all__ = [
     "verify",
 ]
 
-# What is imported when it is first used, and from where
+# Lazy imports: the names of each module, which is imported at their first use
 _LAZY = {
     "vkrt.compiled.compiler": ("Compilation", "compile"),
     "vkrt.compiler.program_files": ("verify",),
@@ -118,7 +118,7 @@ _LAZY = {
     "vkrt.executable.external_buffers": ("DeviceBuffer", "Semaphore"),
 }
 
-# From Python 3.13 on there are builds without the lock. What keeps counts here relies on it.
+# From Python 3.13 on there are builds without the GIL. Counters in vkrt rely on it.
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError("vkrt needs the lock that this free-threaded Python runs without: start it "
                       "with PYTHON_GIL=1 in the environment, or use the usual Python")
@@ -126,7 +126,7 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 extensions.install()
 
 
-if not TYPE_CHECKING:  # which would take every name for one of these
+if not TYPE_CHECKING:  # a type checker would take every name for one of these
     def __getattr__(name: str) -> Any:
         for module, names in _LAZY.items():
             if name in names:

@@ -1,6 +1,6 @@
 """The exceptions of vkrt. Every one derives from `VkrtError` and from the built-in it specializes.
 
-This module imports nothing, so that every room may import it.
+This module imports nothing, so that every module may import it.
 """
 
 
@@ -33,11 +33,11 @@ class PackageError(UnsupportedError, ImportError):
 
 
 def missing_package(package, what, extra=""):
-    """The error of something that needs an optional package.
+    """The error of a feature that needs an optional package.
 
     Args:
-        what: needs it, in words: "reading pictures".
-        extra: of vkrt's, that brings the package.
+        what: the feature, in words: "reading pictures".
+        extra: the extra of vkrt that brings the package.
     """
     how = f"pip install '.[{extra}]' in vkrt's folder" if extra else f"pip install {package}"
     return PackageError(f"{what} needs the package {package}, which is not installed: {how}")
@@ -48,12 +48,11 @@ class InputError(VkrtError, ValueError):
 
 
 class StateError(VkrtError, RuntimeError):
-    """What a method keeps from run to run was left half changed by a run that failed: it has to be
-    reset, or loaded."""
+    """A failed run has left a method's state half changed: it has to be reset or loaded."""
 
 
 class ClosedError(VkrtError, ValueError):
-    """What is used was closed before: a program, a method, a device, or what belongs to one."""
+    """A closed object is used: a program, a method, a device, or something that belongs to one."""
 
 
 class CancelledError(VkrtError, RuntimeError):
@@ -112,15 +111,14 @@ class PipelineError(VulkanError):
 
 
 class DeviceLostError(VulkanError):
-    """The device was lost (driver reset or crash), or it was given up: nobody can tell when it is
-    done with what it was given, because waits fail, or because it waits for a signal that fails.
-    What it may still use then stays allocated ("abandoned" in `vkrt.vk.live_objects`). The program
-    has to be loaded again."""
+    """The device was lost (driver reset or crash), or vkrt gave it up: nobody can tell when its
+    work is done, because waits fail or a signal that it waits for fails. What it may still use
+    stays allocated ("abandoned" in `vkrt.vk.live_objects`). The program has to be loaded again."""
 
 
 class ForkedError(DeviceLostError):
-    """A device, or a program on it, was used in a child process that was forked after it was
-    opened. In the child it is lost; the parent's goes on. Load it after the fork."""
+    """A device, or a program on it, was used in a child process that was forked after the device
+    was opened. It is lost in the child and goes on in the parent. Load it after the fork."""
 
 
 class LoaderError(VulkanError, OSError):

@@ -31,7 +31,7 @@ _NAMES = {f"vkrt.{package}.{name}" for package, names in MODULES.items() for nam
 
 
 class _Finder:
-    """Finds the extension modules, before the finder of an editable install looks for long."""
+    """Finds the extension modules, before the finder of an editable install, which is slow."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None,

@@ -15,7 +15,11 @@ WEIGHT(2, weight)
 #include "image_sides.glsl"
 PARAM(6, channels)
 // Cases, so that the loops over taps unroll and compilers see which pixels share loads (measured:
-// as fast as sharing by hand).
+// as fast as sharing by hand). Lowering takes other kernels for more taps than the loops have
+// (vkrt/ops/convolution_kernels.py); a compiled file may say anything, and compilers would unroll
+// that until memory ends.
+#define MOST_X 15
+#define MOST_TALL_Y 3
 CASE(7, kernel_x)
 CASE(8, stride_x)
 CASE(9, dilation_x)
@@ -46,7 +50,7 @@ int row_of(int p) { return is_tall != 0 ? p / (TILE_X / 2) : 0; }
 // Adds the products of a row of the kernel. `top` is the row of the image that the tile's first one
 // meets under it, `image` the first row of the image in the source.
 void add_row(int ky, int left, int top, int image, int z) {
-  [[unroll]] for (int kx = 0; kx < kernel_x; kx++) {
+  [[unroll]] for (int kx = 0; kx < min(kernel_x, MOST_X); kx++) {
     T4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
     [[unroll]] for (int p = 0; p < TILE_X; p++) {
       int x = left + (column_of(p) * stride_x + kx * dilation_x);
@@ -83,7 +87,7 @@ void main() {
 #endif
   }
   if (is_tall != 0) {
-    [[unroll]] for (int ky = 0; ky < kernel_y; ky++)
+    [[unroll]] for (int ky = 0; ky < min(kernel_y, MOST_TALL_Y); ky++)
       add_row(ky, left, top + ky * dilation_y, image, z);
   } else {
     // Kernel rows inside the image.

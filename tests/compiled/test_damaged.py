@@ -149,3 +149,41 @@ def test_parameters_of_shaders(compiled_of):
         print(runs)
     """
     assert int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path))) > 100
+
+
+def test_constants_that_no_kernel_has(compiled_of):
+    """A filter that is thousands of taps wide is not unrolled as one of three is, which would take
+    some hundred megabytes here, and all memory for a wider one."""
+    out = compiled_of("conv_mix", storage="buffer")
+    code = """
+        import sys
+        from pathlib import Path
+        from resource import RUSAGE_SELF, getrusage
+
+        from compiled_files import rewritten
+        from program_samples import changed
+
+        import vkrt
+        from vkrt.errors import VkrtError
+
+        def wide(compiled):
+            way = "targets.0.methods.0.largest.executable.execution.kernels"
+            kernels = compiled.targets[0].methods[0].largest.executable.execution.kernels
+            return changed(compiled, way, tuple(
+                kernel._replace(constants=tuple(
+                    (number, 1 << 12 if number in (7, 10) else value)
+                    for number, value in kernel.constants))
+                if "depthwise" in kernel.shader else kernel for kernel in kernels))
+
+        path = Path(sys.argv[1])
+        with vkrt.load(path):
+            before = getrusage(RUSAGE_SELF).ru_maxrss
+        rewritten(path, wide)
+        try:
+            vkrt.load(path).close()
+        except VkrtError:
+            pass
+        print(getrusage(RUSAGE_SELF).ru_maxrss - before)
+    """
+    kilobytes = int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path)))
+    assert kilobytes < 64 << 10

@@ -13,7 +13,7 @@ from vkrt.work.tensor import DEVICE_DTYPES, ITEMSIZE
 if TYPE_CHECKING:
     import numpy as np
 
-# By their numbers in vkrt.h
+# Dtypes by their numbers in vkrt.h
 DTYPES = (None, "float32", "float16", "float64", "bool", "uint8", "int8", "int16", "int32", "int64",
           "uint16", "uint32", "uint64")
 NUMBERS = {name: number for number, name in enumerate(DTYPES) if name is not None}
@@ -37,7 +37,7 @@ def nbytes_of(dtype: str, sizes: tuple[int, ...]) -> int:
 
 
 def dtype_of(number: int, label: str) -> str | None:
-    """The name of a dtype; None where it is the declared one."""
+    """The name of a dtype; None for 0, which is the declared one."""
     if not 0 <= number < len(DTYPES):
         raise InputError(f"{label}: dtype {number} is none of vkrt.h")
     return DTYPES[number]
@@ -48,10 +48,10 @@ def input_array(memory: Any, dtype: str | None, sizes: tuple[int, ...], info: Te
     """An input as an array over the caller's memory.
 
     Args:
-        memory: a view of it; None for a null pointer.
-        dtype: None for what is declared.
+        memory: a view of the memory; None for a null pointer.
+        dtype: None for the declared dtype and sizes.
         sizes: that the caller gives with a dtype.
-        info: what is declared; None where the method has no such input, which it will say.
+        info: the declared input; None if the method has no such input, which it reports later.
 
     Raises:
         InputError: the memory is not as large as the tensor.

@@ -1,4 +1,4 @@
-"""The codes of vkrt.h for what is raised, the most special class first."""
+"""The codes of vkrt.h for exceptions, the most specific class first."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ INTERNAL = 16
 
 
 def code_of(error: BaseException) -> int:
-    """The code of an exception; one that nobody expects is a bug."""
+    """The code of an exception; INTERNAL for one that nobody expects, which is a bug."""
     return next((code for kind, code in CODES if isinstance(error, kind)), INTERNAL)
 
 
 def text_of(error: BaseException) -> str:
-    """What is said about an exception."""
+    """The message about an exception."""
     if code_of(error) != INTERNAL:
         return str(error) or type(error).__name__
     import traceback  # a bug's place is worth more than its words

@@ -12,7 +12,7 @@ from vkrt.executable.external_buffers import DeviceBuffer, Semaphore
 def submit(program: int, method: str | None, state: int, inputs: Sequence[DeviceBuffer],
            outputs: Sequence[DeviceBuffer], waits: Sequence[Semaphore],
            signals: Sequence[Semaphore]) -> int:
-    """Begins a run, see `vkrt.Program.run_async`; the bytes that the device copies."""
+    """Begins a run, see `vkrt.Program.run_async`; returns the bytes that the device copies."""
     loaded = method_of(programs.get(program), method)
     run = loaded.start(inputs, outputs, state_of(loaded, state), waits, signals)
     runs[program, loaded.metadata.name] = run

@@ -1,5 +1,5 @@
-"""What the handles of vkrt.h stand for: numbers that are never used twice, so that a closed one is
-an error and not somebody else's program."""
+"""What the handles of vkrt.h stand for. A handle is a number that is never used twice, so that a
+closed one is an error and not another program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Handles(Generic[T]):
         """What an open handle stands for.
 
         Raises:
-            ClosedError: it is closed, or is none.
+            ClosedError: the handle is closed, or never was one.
         """
         try:
             return self._open[number]
@@ -48,7 +48,7 @@ class Handles(Generic[T]):
             raise self._closed() from None
 
     def take(self, number: int) -> T | None:
-        """The same, which closes the handle; None for handle 0."""
+        """What an open handle stands for, and closes the handle; None for handle 0."""
         if number == 0:
             return None
         try:
@@ -57,7 +57,7 @@ class Handles(Generic[T]):
             raise self._closed() from None
 
     def drop(self, gone: Callable[[T], bool]) -> None:
-        """Closes the handles of things of which `gone` says so."""
+        """Closes the handles of things for which `gone` is true."""
         for number, thing in tuple(self._open.items()):
             if gone(thing):
                 self._open.pop(number, None)
@@ -91,11 +91,11 @@ def method_of(program: Program, name: str | None) -> Method:
 
 
 def state_of(method: Method, number: int) -> State:
-    """The state that a handle stands for, for 0 the method's first.
+    """The state that a handle stands for; the method's first for handle 0.
 
     Raises:
-        InputError: it is another method's.
-        ClosedError: it is closed.
+        InputError: the state is another method's.
+        ClosedError: the state is closed.
     """
     if number == 0:
         return method.state
@@ -117,7 +117,7 @@ def close_program(number: int) -> None:
 
 
 def new_state(program: int, method: str | None) -> int:
-    """One more state of a method; its handle."""
+    """Makes one more state of a method; returns its handle."""
     state = method_of(programs.get(program), method).new_state()
     return states.add(OpenState(program, state))
 

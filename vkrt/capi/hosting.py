@@ -1,4 +1,4 @@
-"""Devices of hosts, for the C library: what is needed of one, and one that is used."""
+"""Devices of hosts, for the C library: what a program needs of one, and how one is adopted."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def fields(features: Iterable[Feature]) -> list[str]:
 
 def adopt(handles: Sequence[int], family: int, features: Sequence[str], entry: int, lock: int,
           unlock: int, data: int) -> Adopted:
-    """See `Device.adopt`; addresses are 0 where there is none. A device that is in use by another
-    program, of which the host said the same, is adopted once.
+    """See `Device.adopt`; an address is 0 if there is none. Programs for which the host says the
+    same share one adopted device.
 
     Raises:
-        InputError: it does not fit, or only one of the functions of the lock is there.
+        InputError: the device does not fit, or only one of `lock` and `unlock` is there.
     """
     if (lock == 0) != (unlock == 0):
         raise InputError("vkrt_host_device: `lock` and `unlock` are both set or both null")

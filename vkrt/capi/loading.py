@@ -1,4 +1,4 @@
-"""Loads for the C library: options as C has them, and what is told while a load is going on."""
+"""Loads for the C library: options as C has them, and progress while a load is going on."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from vkrt.vk.device import Device
 def load(source: Any, device: str | Adopted | None, budget: int, smallest: bool,
          words: dict[str, Any], data_paths: list[str],
          progress: Callable[[str], int] | None) -> int:
-    """Loads a program; its handle.
+    """Loads a program; returns its handle.
 
     Args:
         source: a path, bytes, or an open `vkrt.memory.Source`, which goes with the program.
-        device: a part of a name, "#" and a number, or None for the best; or one that was adopted,
+        device: a part of a name, "#" and a number, or None for the best; or an adopted device,
             which is given back when the program is closed.
         budget: the maximum of bytes on the device, 0 for none.
-        smallest: whether it is to be as few as possible.
+        smallest: whether it takes as few bytes as possible.
         words: the other options that are given, by name.
         data_paths: of external data.
-        progress: see `vkrt_progress`; what it returns ends the load unless that is 0.
+        progress: see `vkrt_progress`; a result other than 0 ends the load.
 
     Raises:
         CancelledError: `progress` has ended the load.

@@ -1,7 +1,7 @@
-"""Saved states as bytes: what they are, in JSON, then their values one after the other.
+"""Saved states as bytes: a description in JSON, then the values one after the other.
 
     0   8 bytes "vkrtst1\\0"
-    8   length of the JSON, 8 bytes, least first
+    8   length of the JSON, 8 bytes, little-endian
     16  JSON: a list of [name, dtype, sizes]
     ..  the values, contiguous
 """
@@ -44,7 +44,7 @@ def save(method: Method, state: State, memory: Any) -> None:
 
 
 def load(method: Method, state: State, memory: Any) -> None:
-    """Gives a state values that `save` wrote.
+    """Sets a state to values that `save` wrote.
 
     Raises:
         InputError: the bytes are no saved state, or another method's.

@@ -1,4 +1,4 @@
-"""Devices of hosts that are in use: programs on the same one share what vkrt has made of it."""
+"""Devices of hosts that are in use: programs on the same device share vkrt's objects for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Adopted:
     """A host's device.
 
     Attributes:
-        key: what the host said of it.
+        key: what the host said of the device.
         users: programs on it, and loads in progress.
     """
 
@@ -30,7 +30,7 @@ _of_programs: dict[int, Adopted] = {}
 
 
 def take(key: Any, adopt: Callable[[], Device]) -> Adopted:
-    """The device of which a host said this, adopted if it is not yet, with one user more."""
+    """The device of which a host said this, with one user more; adopted now if it is not yet."""
     with _lock:
         found = _adopted.get(key)
         if found is None:
@@ -45,7 +45,7 @@ def keep(program: int, adopted: Adopted) -> None:
 
 
 def give_back(adopted: Adopted) -> None:
-    """One user less; behind the last one vkrt closes what is its own, and forgets the device."""
+    """Counts one user less. After the last one vkrt closes its own objects and forgets it."""
     with _lock:
         adopted.users -= 1
         if adopted.users == 0:
@@ -54,7 +54,7 @@ def give_back(adopted: Adopted) -> None:
 
 
 def closed(program: int) -> None:
-    """A program is closed, whose device it may have been."""
+    """Gives back the device of a closed program, if that was an adopted one."""
     adopted = _of_programs.pop(program, None)
     if adopted is not None:
         give_back(adopted)

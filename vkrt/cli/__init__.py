@@ -1,6 +1,6 @@
 """The command line: a module for each command, and what they share (common).
 
-`command` is the process: it imports nothing of these before it is ready for Ctrl-C.
+`command` is the entry point: it imports the commands only when it is ready for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ def command() -> int:
         code = EXIT_FAILED
         say(str(error))
     if code == EXIT_INTERRUPTED:
-        os._exit(code)  # without a wait for what the device was left with
+        os._exit(code)  # does not wait for work that the device still has
     return code

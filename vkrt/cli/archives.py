@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-# A field of the format's own kind in the header of each member: number, bytes, the rest
+# An extra field of the zip format in the header of each member: id, length, data
 MARK = struct.pack("<HH4s", 0x6B76, 4, b"vkrt")
 
 

@@ -23,7 +23,7 @@ from vkrt.report.columns import columns
 from vkrt.report.stopwatch import OnProgress
 from vkrt.vk.device import Device
 
-# Pages may be busy for a moment when they are to leave the system's cache.
+# Tries, and seconds between them, to drop pages from the system's cache: pages may be busy.
 _TRIES = 10
 _PAUSE = 0.05
 
@@ -99,7 +99,7 @@ class Result:
 
 
 def sample_inputs(metadata: MethodMetadata) -> list[np.ndarray]:
-    """Inputs to run a method with: floats in -1 to 1, the same ones every time, and zeros."""
+    """Inputs to run a method with: floats in -1 to 1, the same every time; else zeros."""
     chance = np.random.default_rng(0)
     return [chance.uniform(-1, 1, i.sizes).astype(i.dtype)
             if i.dtype.startswith("float") and not i.fixed else i.example()
@@ -140,8 +140,8 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
           progress: Progress | None = None) -> Result:
     """Measures a program on an open device.
 
-    It is loaded three times: once that does not count (imports of vkrt, the driver's shaders),
-    cold, and warm.
+    It is loaded three times: a load that does not count (imports of vkrt, the driver's shaders), a
+    cold one and a warm one.
 
     Args:
         device: an open `Device`.
@@ -191,7 +191,7 @@ def _timed(run: Callable[[], Any]) -> tuple[Load, Any]:
 
 
 def text(results: list[Result]) -> str:
-    """The results as lines of text, times in milliseconds with those of all CPUs in brackets."""
+    """The results as lines of text, times in milliseconds with CPU times in brackets."""
     rows: list[tuple[str, ...]] = [
         ("model", "load, cold", "warm", "first run", "median", "min", "GFLOP/s")]
     after = []

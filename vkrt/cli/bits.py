@@ -11,11 +11,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Difference:
-    """The first output that another run gives other bits.
+    """The first output that has other bits in a further run.
 
     Attributes:
-        run: which one, counted from 1.
-        runs: of how many.
+        run: the number of this run, counted from 1.
+        runs: how many runs there are.
         output: the number of the output, from 0 on.
     """
 
@@ -29,12 +29,12 @@ class Difference:
 
 def first_difference(first: Sequence[Any], run: Callable[[], Sequence[Any]],
                      runs: int) -> Difference | None:
-    """Runs until an output has other bits than before; None where none has.
+    """Runs until an output has other bits than in the first run; None if none has.
 
     Args:
         first: outputs of the first run, arrays or numbers.
-        run: another one, on the same inputs.
-        runs: how many there are with the first.
+        run: does a further run, on the same inputs.
+        runs: how many runs there are, with the first.
     """
     expected = [_bits(value) for value in first]
     for number in range(2, runs + 1):

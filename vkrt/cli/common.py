@@ -14,7 +14,7 @@ EXIT_USAGE = 2
 EXIT_UNSUPPORTED = 3
 EXIT_PIPE = 141  # as a shell reports the end by SIGPIPE
 
-# Further names of options, from before they had those of the API
+# Older names of options, from before they had the API's names
 ALIASES = {"memory_budget": "--budget", "stream_lookahead": "--lookahead", "data_path": "--data"}
 
 
@@ -65,7 +65,7 @@ def add_load_options(parser: argparse.ArgumentParser, *names: str, **changes: An
 
     Args:
         names: only these; all by default.
-        changes: by option, further arguments of `add_argument`; its "more" is put behind the help.
+        changes: by option, further arguments of `add_argument`; "more" is appended to the help.
     """
     for option in fields(LoadOptions):
         if names and option.name not in names:
@@ -91,12 +91,12 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
 
 
 def device_of(options: argparse.Namespace) -> Any:
-    """What `device=` of `vkrt.load` is to be."""
+    """The value for `device=` of `vkrt.load`."""
     return selector(options.device)
 
 
 def selector(name: str | None) -> int | str | None:
-    """The device of such a name, as `vkrt.load` has it."""
+    """The `device` of `vkrt.load` for a name on the command line."""
     return int(name) if name is not None and name.isdigit() else name
 
 
@@ -111,7 +111,7 @@ def _names(name: str) -> list[str]:
 
 
 def _parser(parse: Any) -> Any:
-    """A function for argparse, which has words of its own for errors that it does not know."""
+    """A parse function for argparse, which shows the message of an ArgumentTypeError only."""
     if parse in (str, int):
         return parse
 

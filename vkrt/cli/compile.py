@@ -11,7 +11,7 @@ from vkrt.cli.progress import add_progress, progress_of
 from vkrt.compiled.compiler import compile
 from vkrt.graph.wording import counted
 
-# Of the options of a load those that decide what is loaded
+# The options of a load that decide what is loaded
 OPTIONS = ("storage", "weights", "memory_budget", "stream_lookahead", "winograd", "prefer",
            "cache", "fusions", "specialize", "order", "chunk")
 

@@ -31,7 +31,7 @@ LIMITS = ("maxTexelBufferElements", "maxStorageBufferRange", "maxImageDimension3
           "minTexelBufferOffsetAlignment", "nonCoherentAtomSize", "maxMemoryAllocationSize",
           "subgroupSize")
 
-# Drivers have been seen whose kernels are wrong in a quarter of all runs, and less.
+# Some drivers have kernels that are wrong in a quarter of all runs, or in fewer.
 RUNS = 100
 
 
@@ -62,11 +62,10 @@ def execute(options: argparse.Namespace) -> int:
 
 def examine(device: Device, measures: bool, report: dict[str, Any],
             runs: int) -> Iterator[list[str]]:
-    """Finds what is known, tried and measured of a device, for JSON, and the lines that say it, as
-    they are there.
+    """Examines a device: yields lines of text as soon as there are any.
 
     Args:
-        report: takes it.
+        report: gets everything that is known, tried and measured, for JSON.
         runs: how often each program of the test runs.
     """
     info, profile = device.info, profile_of(device.info)
@@ -129,7 +128,7 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
     elif lost:
         mapped = "not tried"
     else:
-        with closing(Source.open(__file__)) as source:  # whatever there is of a page
+        with closing(Source.open(__file__)) as source:  # any file with a page
             mapped = ("yes" if reads_files(device, source)
                       else "no: a probe did not show that the driver reads the pages of files")
     return {"map": mapped,
@@ -139,7 +138,7 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
 
 
 def _text(report: dict[str, Any]) -> list[str]:
-    """What is known without a try."""
+    """What is known without running anything, as lines of text."""
     device, profile = report["device"], report["profile"]
     lines = [f"vkrt      {report['vkrt']}, Python {sys.version.split()[0]}",
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
@@ -164,7 +163,7 @@ def _text(report: dict[str, Any]) -> list[str]:
 
 
 def _selftest_lines(found: list[dict[str, Any]]) -> list[str]:
-    """What became of the programs of a family."""
+    """The results of the programs of a family, as lines of text."""
     errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
                           and finding["dtype"] == dtype), default=None)
               for dtype in dict.fromkeys(finding["dtype"] for finding in found)}

@@ -111,7 +111,7 @@ def execute(options: argparse.Namespace) -> int:
                       options.repeat_last_n)
     with load_shown(options) as program:
         writer = _Writer(options, tokenizer, sampler, program)
-        take_interrupts()  # which end an answer, and not the command
+        take_interrupts()  # Ctrl-C ends an answer, and not the command
         if options.chat:
             writer.converse(_turns(prompt))
         else:
@@ -127,7 +127,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def load_shown(options: argparse.Namespace) -> Program:
-    """The program of a command line, loaded, which the line of progress says."""
+    """Loads the program of a command line; the progress line says so."""
     with progress_of(options) as progress:
         progress.say(f"loading {options.model} ..")
         return Program(options.model, common.device_of(options), common.load_options(options),
@@ -138,7 +138,7 @@ def _prompt(options: argparse.Namespace) -> str | None:
     """What the text begins with, or the first turn; None if there is none yet.
 
     Raises:
-        InputError: the text begins with nothing.
+        InputError: there is no prompt, or it is empty.
         OSError, InputError: the file cannot be read, or is no text.
     """
     name, text = options.file, options.prompt
@@ -188,7 +188,7 @@ def _turns(prompt: str | None) -> Iterator[str]:
 
 
 class _Writer:
-    """Answers: continues the text of a session, and shows it as it comes."""
+    """Continues the text of a session with answers, and shows them as they come."""
 
     def __init__(self, options: argparse.Namespace, tokenizer: Tokenizer, sampler: Sampler,
                  program: Program):
@@ -202,7 +202,7 @@ class _Writer:
         self.kind = "gbnf" if options.grammar else "json_schema"
         name = options.grammar or options.json_schema
         self.grammar = _text_of(name) if name else None
-        self.choice()  # which says what is wrong with a grammar
+        self.choice()  # raises if the grammar is wrong
         self.messages: list[dict[str, str]] = []
         self.answers: list[tuple[str, Answer]] = []
         if options.load_session:
@@ -220,7 +220,7 @@ class _Writer:
         return self.grammars.constrained(self.sampler, self.kind, self.grammar)
 
     def write(self, prompt: str | None) -> None:
-        """Goes on with the text of the session, behind a prompt where there is one."""
+        """Continues the text of the session, after adding the prompt if there is one."""
         if prompt is not None:
             self.session.add(self.tokenizer.encode(prompt, special=not self.session.ids))
         self._answer(prompt or "")
@@ -235,7 +235,7 @@ class _Writer:
                 self._command(command, argument.strip())
                 continue
             messages = [*self.messages, {"role": "user", "content": said}]
-            # The template writes the tokens at the start too.
+            # The template already writes the tokens at the start.
             ids = self.tokenizer.encode(self.tokenizer.chat(messages), special=False)
             try:
                 self.session.continue_with(ids)
@@ -305,7 +305,7 @@ class _Writer:
 
 
 def _figures(text: str, answer: Answer) -> dict[str, Any]:
-    """Rates are tokens a second."""
+    """The figures of an answer, for JSON; rates are tokens per second."""
     return {"text": text, "ended": answer.reason or "interrupted",
             "prompt_tokens": answer.prompt_tokens - answer.cached_tokens,
             "cached_tokens": answer.cached_tokens,

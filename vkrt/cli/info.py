@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.passes:
             raise InputError(f"{options.model}: a compiled program has no graph for passes; give "
                              "the .pte file")
-        from vkrt.cli import info_compiled  # which programs do without
+        from vkrt.cli import info_compiled  # .pte programs do not need it
 
         compiled = info_compiled.describe(options.model)
         common.show(options, compiled, info_compiled.text(compiled))
@@ -84,14 +84,14 @@ def execute(options: argparse.Namespace) -> int:
     common.show(options, result, "\n".join(lines))
     if any("unsupported" in data for data in methods.values()):
         return common.EXIT_UNSUPPORTED
-    # Without a driver all is said that is in the file, unless more was asked for.
+    # Without a driver only the file is described: that is a failure if more was asked for.
     asked = options.device is not None or options.compile or options.memory_budget is not None
     return EXIT_FAILED if asked and any("no_driver" in data for data in methods.values()) else 0
 
 
 def _passes(description: Description, name: str, options: argparse.Namespace) -> list[str]:
-    """The graph of a method, at the sizes that it is planned for, and what each pass that changes
-    it makes of it, as texts."""
+    """The graph of a method at the sizes that it is planned for, and after each pass that changes
+    it, as texts."""
     from vkrt.dynamic.extremes import largest_and_near
     from vkrt.passes.pipeline import run_passes
     from vkrt.passes.text import text_of
@@ -107,8 +107,7 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
              smallest: bool, compiles: bool = False, explains: bool = False) -> dict[str, Any]:
-    """The figures of a method, in bytes and counts, for JSON; of one that computes nothing its
-    values alone.
+    """The figures of a method, in bytes and counts, for JSON; or only its values if it is constant.
 
     Args:
         selector: of the device, see `vkrt.load`.
@@ -177,8 +176,8 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
 
 
 def _crossings(work: CommandList) -> dict[str, int]:
-    """What the host's part costs a run: how often it waits for the device, and what it reads and
-    writes of the device's memory for its kernels, in bytes."""
+    """What the host costs a run: how often it waits for the device, and how many bytes of device
+    memory its kernels read and write."""
     calls = [step for step in work.steps if isinstance(step, HostCall)]
     return {"host_waits": len(calls),
             "host_reads": sum(operand.nbytes for call in calls for operand in call.reads),
@@ -205,7 +204,7 @@ def _pipelines(device: Device, work: CommandList, options: LoadOptions,
 
 
 def text(name: str, data: dict[str, Any]) -> str:
-    """The same as lines of text."""
+    """The figures of `describe` as lines of text."""
     if "values" in data:
         return f"method {name} returns {', '.join(map(str, data['values'])) or 'nothing'}"
     lines = [f"method {name}"]

@@ -1,5 +1,5 @@
-"""`vkrt info --memory`: which tensors make the peak of the activations, and what the other
-preferences of a load would make of it."""
+"""`vkrt info --memory`: which tensors make the peak of the activations, and what the peak is with
+each value of `prefer`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.option_values import PREFERENCES
 from vkrt.work.tensor import Operand
 
-# Of the tensors that are alive at the peak, the largest
+# So many of the tensors that are alive at the peak are shown, the largest ones
 MOST = 8
-# In the place of a node that makes a tensor
+# In the place of the node that makes a tensor: the host or a state makes it
 HOST, STATE = -1, -2
 
 
 def at_the_peak(work: CommandList, operators: list[str]) -> dict[str, Any]:
-    """What is alive when the most bytes of activations are.
+    """The tensors that are alive when activations take the most bytes.
 
     Args:
-        operators: of the graph's nodes, by number.
+        operators: the operators of the graph's nodes, by number.
     """
     curve = alive(work)
     when = max(range(len(curve)), key=curve.__getitem__)
@@ -49,8 +49,7 @@ def at_the_peak(work: CommandList, operators: list[str]) -> dict[str, Any]:
 
 def preferences(description: Description, name: str, device: Device, options: LoadOptions
                 ) -> dict[str, dict[str, int]]:
-    """Of each preference of a load the peak and the activations in bytes, and the steps of a
-    run."""
+    """By value of `prefer`: the peak and the activations in bytes, and the steps of a run."""
     found = {}
     for prefer in PREFERENCES:
         planned = description.compile(name, OpenDevice(device), replace(options, prefer=prefer))
@@ -62,7 +61,7 @@ def preferences(description: Description, name: str, device: Device, options: Lo
 
 
 def lines(peak: dict[str, Any], others: dict[str, dict[str, int]]) -> list[str]:
-    """The same as lines of text."""
+    """Both as lines of text."""
     found = [f"  the most is alive at step {peak['step']} of {peak['steps']}, {peak['at']}: "
              f"{peak['bytes']:,} B"]
     for tensor in peak["tensors"][:MOST]:
@@ -80,7 +79,7 @@ def lines(peak: dict[str, Any], others: dict[str, dict[str, int]]) -> list[str]:
 
 
 def _makers(work: CommandList) -> dict[int, tuple[int, Operand]]:
-    """By the id of a storage the node that writes it first, and what it writes of it."""
+    """By the id of a storage: the node that writes it first, and the operand that it writes."""
     found = {record.operand.storage.id: (STATE, record.operand) for record in work.states}
     for operand in work.inputs:
         if operand is not None:
@@ -92,7 +91,7 @@ def _makers(work: CommandList) -> dict[int, tuple[int, Operand]]:
 
 
 def _node_at(work: CommandList, time: int) -> int:
-    """The node at a time of `lifetimes`; one behind all nodes after the last step."""
+    """The node at a time of `lifetimes`; after the last step, a number beyond all nodes."""
     if time == 0:
         return HOST
     return work.steps[time - 1].node if time <= len(work.steps) else 1 << 31

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
     0: done. 1: it failed (bad file, driver, memory), or with VKRT_VALIDATION=1 the validation layer
     found an error. 2: wrong arguments. 3: the program needs something that vkrt lacks.
-    130: interrupted. 141: nobody reads the output any more. Without a command they are listed.
+    130: interrupted. 141: nobody reads the output any more. Without words it lists the commands.
     """
     words = sys.argv[1:] if argv is None else argv
     if "_ARGCOMPLETE" in os.environ:
@@ -111,7 +111,7 @@ def _fail(error: Any, code: int) -> int:
 
 
 def _of_file(options: Any, error: Exception) -> str:
-    """What an error says, with the program's file where it is about that."""
+    """The message of an error, with the program's file in front unless it names a file itself."""
     model, text = getattr(options, "model", None), str(error)
     if model is None or isinstance(error, OSError) or any(
             name in text for name in (model, *options.data_path)):
@@ -147,7 +147,7 @@ def _validated(code: int) -> int:
 
 
 def _drop_output(stream: TextIO | None) -> None:
-    """Keeps Python from writing the rest at its end where that fails: it would fail once more."""
+    """Discards a stream's rest if it cannot be written: Python would fail again at its exit."""
     try:
         stream.flush()  # type: ignore[union-attr]
     except (AttributeError, OSError):

@@ -11,14 +11,14 @@ import numpy as np
 
 from vkrt.errors import InputError, missing_package
 
-# In what is written here
+# The mark of files that are written here
 MARK = b"Software\0vkrt"
 RESIZES = ("fit", "crop", "stretch")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How the pictures were that a network was trained on; see `add_arguments`.
+    """How a network's training pictures were prepared; see `add_arguments`.
 
     Attributes:
         middle: the part of a picture's width and height that "crop" keeps at most.
@@ -63,7 +63,7 @@ def numbers(word: str) -> tuple[float, ...]:
     """The numbers of an option, which may be fractions.
 
     Raises:
-        ArgumentTypeError: they are none.
+        ArgumentTypeError: the option is not a list of numbers.
     """
     try:
         parts = [part.partition("/") for part in word.split(",")]
@@ -94,10 +94,10 @@ def need_pillow(name: str) -> Any:
 def read(name: str, info: Any, preset: Preset) -> np.ndarray:
     """A picture as an array [1, 3, H, W] or [1, 1, H, W] of an input's dtype.
 
-    Where height or width are dynamic, it keeps its ratio and becomes smaller at most.
+    If height or width is dynamic, the picture keeps its ratio; if both are, it is never enlarged.
 
     Raises:
-        InputError: the input takes no pictures, or one of other sides and nobody said what then.
+        InputError: the input takes no pictures, or sides of another ratio and no resize is chosen.
     """
     pil = need_pillow(name)
     sizes: tuple[int, ...] = () if info is None else info.sizes
@@ -147,7 +147,7 @@ def _target(width: int, height: int, info: Any) -> tuple[int, int]:
 
 
 def check_output(name: str, info: Any) -> None:
-    """Refuses to write an output as a picture that is none (InputError), before it is there."""
+    """Raises InputError if an output is not a picture, before that is computed."""
     sizes: tuple[int, ...] = () if info is None else info.sizes
     if len(sizes) != 4 or sizes[0] != 1 or sizes[1] not in (1, 3):
         raise InputError(f"{name}: output 0 is {list(sizes)}, not a picture [1, 3, H, W] or "
@@ -155,7 +155,7 @@ def check_output(name: str, info: Any) -> None:
 
 
 def write(file: BinaryIO, output: np.ndarray) -> None:
-    """Writes an output of 0 to 1 as a .png."""
+    """Writes an output with values of 0 to 1 as a .png."""
     pixels = (output[0].clip(0, 1) * 255).round().astype(np.uint8).transpose(1, 2, 0)
     picture = pixels if pixels.shape[2] == 3 else pixels[:, :, 0]
     pil = need_pillow("output")
@@ -173,7 +173,7 @@ def top(output: Any, labels: list[str], count: int) -> list[dict[str, Any]]:
     """The largest numbers of an output: "index", "value" and, with labels, "label" of each.
 
     Raises:
-        InputError: there are other numbers of labels and of numbers.
+        InputError: there are not as many labels as numbers.
     """
     values = np.asarray(output).reshape(-1)
     if labels and len(labels) != values.size:

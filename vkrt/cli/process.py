@@ -9,10 +9,10 @@ from typing import Any
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT
-# Seconds in which an interrupted command puts everything back; what is left then, such as the work
-# that a driver of the CPU was given, ends with the process.
+# Seconds that an interrupted command has to clean up. What is left then, such as the work of a CPU
+# driver, ends with the process.
 GRACE = 0.3
-# What Python writes to when a signal comes, for the thread that ends the process; -1: it does not
+# Python writes signals to this descriptor, for the thread that ends the process; -1: to none
 _wakeup = -1
 
 
@@ -23,8 +23,8 @@ def say(text: str) -> None:
 
 
 def end_after_interrupt() -> None:
-    """Lets a thread end the process `GRACE` seconds after Ctrl-C, where that has not happened yet:
-    Python hears of signals between its own instructions only, and drivers compile for seconds."""
+    """Starts a thread that ends the process `GRACE` seconds after Ctrl-C, if it runs on till then.
+    Python handles signals only between its own instructions, and drivers compile for seconds."""
     import signal
     import threading
     import time
@@ -38,7 +38,7 @@ def end_after_interrupt() -> None:
     def end() -> None:
         while signal.SIGINT not in (signals := os.read(read, 64)):
             if not signals:
-                return  # the command takes them
+                return  # the command handles Ctrl-C itself
         time.sleep(GRACE)
         say("interrupted")
         os._exit(EXIT_INTERRUPTED)
@@ -47,13 +47,13 @@ def end_after_interrupt() -> None:
 
 
 def _not_raised(found: Any) -> None:
-    """Says what was raised where nobody can catch it, but not that Ctrl-C was: the thread knows."""
+    """Shows exceptions that nobody can catch, except Ctrl-C, which the thread handles."""
     if not isinstance(found.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(found)
 
 
 def take_interrupts() -> None:
-    """From here on the command itself does what is right when Ctrl-C comes: it may go on."""
+    """From here on the command handles Ctrl-C itself: it may go on."""
     import signal
 
     global _wakeup

@@ -1,4 +1,4 @@
-"""What a command is waiting for, in one line on stderr that is gone afterwards."""
+"""What a command is waiting for: one line on stderr, which is erased afterwards."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TextIO
 
 from vkrt.runtime.pipelines import in_the_making
 
-# Signs of a bar
+# Characters of a bar
 WIDTH = 20
 
-# Seconds for which kernels are compiled without a word, and from one look to the next
+# Seconds of compiling kernels before the line says so, and seconds between two looks
 PATIENCE, INTERVAL = 1.0, 0.1
 
 
@@ -24,7 +24,7 @@ class Progress:
     """The line.
 
     Args:
-        stream: it is written to; None writes nothing.
+        stream: where the line is written; None writes nothing.
         clock: gives seconds.
         making: gives the number of kernels that are still to be compiled.
     """
@@ -44,8 +44,8 @@ class Progress:
             self._show(text)
 
     def on_progress(self, phase: str, done: int, total: int) -> None:
-        """Shows a bar before the text until all bytes of a part of a load are done; `on_progress`
-        of `vkrt.load` and `vkrt.compile` may be this."""
+        """Shows a bar before the text until all bytes of a part of a load are done. May be the
+        `on_progress` of `vkrt.load` and `vkrt.compile`."""
         with self._lock:
             signs = WIDTH * done // max(total, 1)
             self._bar = "" if done == total else (
@@ -53,7 +53,7 @@ class Progress:
             self._show(self._bar + self._text)
 
     def look(self) -> None:
-        """Says how many kernels are left to compile, if that has been going on for long."""
+        """Says how many kernels are left to compile, if compiling has been going on for long."""
         with self._lock:
             now, count = self._clock(), self._making()
             if not count:
@@ -76,14 +76,14 @@ class Progress:
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
-    """The choice whether there is such a line."""
+    """The choice whether there is a progress line."""
     parser.add_argument("--progress", action=argparse.BooleanOptionalAction,
                         help="say on stderr what takes long (default: if that is a terminal)")
 
 
 @contextmanager
 def progress_of(options: argparse.Namespace) -> Iterator[Progress]:
-    """The line of a command, which a thread looks after; without one where it is not wanted."""
+    """The progress line of a command, which a thread updates; silent if no line is wanted."""
     wanted = options.progress
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty() and not options.json

@@ -1,5 +1,4 @@
-"""The file of `vkrt doctor --report`: what somebody who helps has to know of a system, and nothing
-that is private.
+"""The file of `vkrt doctor --report`: what a helper has to know of a system, and nothing private.
 
 Environment variables are read by name, and only those that change what vkrt or a driver does.
 Folders of the user are named without the user's name. The machine's name is nowhere.
@@ -28,8 +27,8 @@ NOT_ENDED = "result    none: vkrt doctor did not come to its end"
 # Packages that vkrt works with
 PACKAGES = ("numpy", "torch", "executorch", "tokenizers", "sentencepiece", "jinja2", "llguidance",
             "starlette", "uvicorn", "pillow", "ray")
-# Variables that change what vkrt, the Vulkan loader or a driver does; a name with one of the last
-# words may have a secret
+# Variables that change what vkrt, the Vulkan loader or a driver does; a variable whose name has one
+# of the last words may hold a secret
 VARIABLES = re.compile(r"(?:VK|VKRT|MESA|LP|GALLIVM|LIBGL|RADV|ANV|NVK|TU|SWIFTSHADER)_"
                        r"(?!\w*(?:KEY|TOKEN|SECRET|PASSWORD))\w+|"
                        r"DRI_PRIME|__NV_PRIME_RENDER_OFFLOAD|CUDA_VISIBLE_DEVICES")
@@ -39,9 +38,10 @@ DRIVER_FOLDERS = ("/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/sh
 
 @contextmanager
 def reporting(path: str | None) -> Iterator[Callable[[Iterable[str]], None]]:
-    """A function that takes lines for the file, which begins with what is known of the system, and
-    ends with the error that ends the block, if one does. The file is whole after every call, so
-    that a driver which ends the process leaves what was found before. Without a path there is none.
+    """Yields a function that adds lines to the file. The file begins with what is known of the
+    system, and ends with the error that ended the block, if there was one. It is complete after
+    every call: if a driver ends the process, what was found before is there. Without a path nothing
+    is written.
 
     Raises:
         InputError: another kind of file is there.
@@ -74,7 +74,7 @@ def reporting(path: str | None) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def private(text: str) -> str:
-    """A line without the folder and, within paths, the name of the user."""
+    """A line with ~ for the user's folder and, within paths, USER for the user's name."""
     homes, names = {os.path.expanduser("~")}, {os.environ.get("USER"), os.environ.get("LOGNAME")}
     with suppress(KeyError):  # a container may know no user of that number
         user = pwd.getpwuid(os.getuid())
@@ -100,7 +100,7 @@ def _system() -> Iterator[str]:
 
 
 def _value(path: str, name: str) -> str:
-    """What a file of lines "name: value" says of a name first, empty if nothing."""
+    """The first value of a name in a file of lines "name: value"; empty if there is none."""
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             key, _, value = line.partition(":")

@@ -20,8 +20,8 @@ from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program.program import Program
 
-# What `--output` writes, and what is near the beginning of such a file and of none of a user's own;
-# .npy has no room for that.
+# Suffixes of `--output`, and the mark near the beginning of each file that vkrt writes, by which it
+# differs from a user's own; .npy has no room for a mark.
 OUTPUTS = {".npz": archives.MARK, ".npy": None, ".png": pictures.MARK, ".wav": sounds.MARK}
 
 
@@ -68,7 +68,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], str]:
-    """Loads the program and runs it; what there is to print, as data and as text."""
+    """Loads the program and runs it; returns what to print, as data and as text."""
     _check_files(options)
     labels = pictures.read_labels(options.labels)
     if options.trace:
@@ -130,8 +130,8 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
 
 def _repeat(options: argparse.Namespace, program: Program, arrays: list[np.ndarray],
             outputs: list[Any]) -> list[str]:
-    """Runs the program as often as it is to run, after its first run; what is to be said of
-    outputs with other bits, where these are compared.
+    """Does the runs after the first one. Returns a line about the first output with other bits, if
+    bits are compared and differ.
 
     Args:
         outputs: of the first run.
@@ -158,8 +158,8 @@ def _summary(value: Any) -> str:
 
 
 def _inputs(options: argparse.Namespace, metadata: Any) -> tuple[list[np.ndarray], int]:
-    """Arrays for a method's inputs from files, zeros where no file is given at all; and how many
-    samples a second a sound has."""
+    """Arrays for a method's inputs from files, zeros if no file is given at all; and the samples
+    per second of a sound."""
     rate = options.rate or sounds.RATE
     if not options.input:
         return [info.example() for info in metadata.inputs], rate
@@ -184,15 +184,15 @@ def _inputs(options: argparse.Namespace, metadata: Any) -> tuple[list[np.ndarray
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
     if len(arrays) == sum(not info.fixed for info in metadata.inputs):
-        # What takes one value alone need not be in a file.
+        # An input with one fixed value need not be in a file.
         given = iter(arrays)
         arrays = [info.fixed[0] if info.fixed else next(given) for info in metadata.inputs]
     return arrays, rate
 
 
 def _check_files(options: argparse.Namespace) -> None:
-    """Refuses, before anything is loaded, to write outputs over another file or under a name that
-    says no format; looks for the inputs, and for the package that pictures need."""
+    """Checks, before anything is loaded, that the output's name has a format and is not another
+    file's, that the inputs exist, and that the package for pictures is installed."""
     name = options.output or ""
     suffix = Path(name).suffix.lower()
     if name and suffix not in OUTPUTS:

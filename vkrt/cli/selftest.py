@@ -19,8 +19,8 @@ from vkrt.vk.device import Device
 from vkrt.work.records import Dispatch
 from vkrt.work.tensor import Constant, Tensor
 
-# Relative errors (L2) beyond which a result is wrong, by the dtype of the input. Of whole numbers
-# one in some thousand may be rounded the other way.
+# Relative errors (L2) beyond which a result is wrong, by the dtype of the input. In an integer
+# result, one number in some thousand may be rounded the other way.
 BOUNDS = {"float32": 1e-5, "float16": 2e-3, "int8": 1e-3}
 FLOATS = ("float32", "float16")
 
@@ -33,11 +33,11 @@ class Program:
         name: of the family of kernels.
         op: the operator's name in delegates.
         arrays: the input, then constants.
-        rest: its arguments that are no tensors, behind these.
-        compute: what it comes to, of the arrays in float64.
+        rest: the operator's arguments that are no tensors, behind the arrays.
+        compute: computes the result from the arrays in float64.
         winograd: see `vkrt.load`.
         between: arguments that stand between the arrays: (place among all arguments, value).
-        dtypes: of the input; constants that are floats have it too, if it is one.
+        dtypes: of the input; a float dtype is also the constants' dtype.
     """
 
     name: str
@@ -52,14 +52,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a program.
+    """The result of a program.
 
     Attributes:
         name, dtype, storage: what ran.
-        error: relative, L2; None where nothing came out.
-        message: why, or what differs from run to run; "" where it ran.
-        wrong: whether the device fails the test by it.
-        shaders: that ran, in this order.
+        error: relative, L2; None if there is no result.
+        message: why there is no result, or what differs from run to run; else "".
+        wrong: whether the device fails the test because of this.
+        shaders: the shaders that ran, in order.
     """
 
     name: str
@@ -128,8 +128,7 @@ def _quantized(name: str, op: str, x: np.ndarray, channels: int, depth: int, res
 
     Args:
         depth: how many products make a sum.
-        compute: the product of the real numbers behind x and behind weights [channels, depth], with
-            a bias.
+        compute: the product of the dequantized x and weights [channels, depth], with a bias.
     """
     weights = _levels(channels, depth, seed=1)
     sums = weights.sum(1, dtype=np.int32)
@@ -200,7 +199,7 @@ def _arrays(program: Program, dtype: str) -> list[np.ndarray]:
 
 
 def _expected(program: Program, dtype: str) -> np.ndarray:
-    """What comes out where inputs and constants are rounded to a dtype, and nothing else is."""
+    """The exact result for inputs and constants that are rounded to a dtype."""
     return program.compute(*(array.astype(np.float64) for array in _arrays(program, dtype)))
 
 
@@ -208,10 +207,10 @@ def run(device: Device, runs: int = 1) -> Iterator[Finding]:
     """Runs every program in every storage and precision on a device.
 
     Args:
-        runs: how often each; all have to give the same bits.
+        runs: how often each program runs; all runs have to give the same bits.
 
     Raises:
-        DeviceLostError: nothing further can run.
+        VulkanError: but for PipelineError; nothing further runs.
     """
     for program in PROGRAMS:
         for dtype in program.dtypes:
@@ -241,7 +240,7 @@ def run(device: Device, runs: int = 1) -> Iterator[Finding]:
 def _result(graph: Graph, data: bytes, x: np.ndarray, device: Device,
             options: LoadOptions,
             runs: int) -> tuple[np.ndarray, Difference | None, tuple[str, ...]]:
-    """What comes out, what differs in further runs, and the shaders that ran."""
+    """The result, what differs in further runs, and the shaders that ran."""
     method = Method(graph, [Source.wrap(data)], device, options=options)
     try:
         first = method.execute([x])

@@ -21,7 +21,7 @@ from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel
 from vkrt.text.tokenizer import Tokenizer
 
-# The variable that has the key, which others could read in a command line
+# The environment variable with the key; other users could read a key in a command line
 KEY = "VKRT_API_KEY"
 # Further connections get status 503
 MAX_CONNECTIONS = 1000
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
     limits = Limits(options.queue, parse_bytes(options.max_body), options.max_seconds,
                     options.max_tokens)
     tokenizer = Tokenizer(options.tokenizer) if options.tokenizer else None
-    # Before the load, which takes longer: clients wait until it is done.
+    # Listens before the load, which takes longer: clients wait until that is done.
     with _listener(options.host, options.port) as listener, load_shown(options) as program:
         service = _service(options, program, tokenizer, limits)
         hosts = ["localhost", "127.0.0.1", "[::1]", options.host] if is_local and not key else ["*"]
@@ -87,9 +87,9 @@ def execute(options: argparse.Namespace) -> int:
         host, port = listener.getsockname()[:2]
         print(f"vkrt: serving {service.name} on {program.device.info.name} at "
               f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
-        # It says, too, that a client has gone.
+        # asyncio also logs that a client has gone.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
-        take_interrupts()  # the server ends what it does first
+        take_interrupts()  # the server ends its work first
 
         class Server(uvicorn.Server):
             def handle_exit(self, sig: int, frame: Any) -> None:
@@ -132,7 +132,7 @@ def _listener(host: str, port: int) -> socket.socket:
     """A socket that listens at an address.
 
     Raises:
-        OSError: the address is no address of this machine's, or in use.
+        OSError: the address is not this machine's, or is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

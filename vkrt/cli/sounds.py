@@ -12,7 +12,7 @@ import numpy as np
 
 from vkrt.errors import InputError
 
-# In what is written here
+# The mark of files that are written here
 MARK = b"ISFT\4\0\0\0vkrt"
 # Samples a second of an output where nothing says it
 RATE = 16000
@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read(name: str, info: Any, resize: str | None, rate: int | None) -> tuple[np.ndarray, int]:
-    """A sound as an array of -1 to 1 of an input's sizes [.., N], and its samples a second.
+    """A sound as an array of -1 to 1 with an input's sizes [.., N], and its samples per second.
 
-    Several channels become one where the input has one: their mean.
+    If the input has one channel, several channels become their mean.
 
     Raises:
-        InputError: the file is no such sound, or the input takes no sounds, or one of another
-            length or rate.
+        InputError: the file is no .wav of integers, or the input takes no sounds, or a sound of
+            another length or rate.
     """
     if info is None or not info.sizes or info.dtype[:5] != "float":
         raise InputError(f"{name}: the input is {info}, a sound is float32 [.., N]; pass a .npy "
@@ -60,7 +60,7 @@ def read(name: str, info: Any, resize: str | None, rate: int | None) -> tuple[np
 
 
 def _samples(name: str) -> tuple[np.ndarray, int]:
-    """The samples of a file as float32 [N, channels], and how many a second has."""
+    """The samples of a file as float32 [N, channels], and their number per second."""
     try:
         with wave.open(name, "rb") as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()

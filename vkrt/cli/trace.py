@@ -51,7 +51,7 @@ def trace_events(report: MemoryReport, profile: Profile) -> list[dict[str, Any]]
 
 
 def check_trace(path: str | os.PathLike[str]) -> None:
-    """Refuses to write a trace over another file, also of another program's (InputError)."""
+    """Raises InputError if another file is there, also if that is another program's trace."""
     check_replaceable(path, lambda head: head.startswith(MAGIC) and b'"vkrt on ' in head,
                       "a trace of vkrt's", renames=False)
 

@@ -1,10 +1,10 @@
 """`vkrt tune`: measures an entry for a driver, by which kernels are chosen (`vkrt.device.rows`).
 
-Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
-drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
-the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `registers`, `winograd` and its
-times, `features`, the limits of loops, `maps_files` and, where the driver has been measured before,
-`speed` stay what they are.
+Every variant of a kernel runs on programs made for the purpose, which repeat one operator. On CPU
+drivers the time is the process's CPU time, so other work on the machine does not matter; on other
+drivers it is the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `registers`,
+`winograd` and its times, `features`, the limits of loops and `maps_files` keep their values, and so
+does `speed` if the driver has been measured before.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ from vkrt.vk.info import DeviceInfo
 from vkrt.work.tensor import Constant, Tensor
 from vkrt.work.tuning import WIDE_TILES, Tile, Tuning
 
-# How often an operator is repeated in a program: what brings inputs into layout weighs little then.
+# How often an operator is repeated in a program, so that bringing inputs into layout weighs little.
 CHAIN = 4
 # (channels, side, kernel) of the convolutions that tiles are measured on; sides and channels fill
 # every tile.
 CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
 DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
 TALL_DEPTHWISE = ((512, 7), (256, 14), (96, 56))
-# Convolutions as above, and products (rows, size), of which kernels in a GPU's shape are other ones
+# Convolutions as above, and products (rows, size), that have other kernels in a GPU's shape
 SHARED_CONVOLUTIONS = ((128, 32, 3), (256, 32, 1), (512, 16, 1))
 SHARED_PRODUCTS = ((64, 512), (1, 2048))
-# Families of shaders, a shader of each, and a graph that is made of it
+# By family of shaders: a shader of it, and a graph that runs on it
 FAMILIES: dict[str, tuple[str, Callable[[], Graph]]] = {
     "conv2d": ("conv2d_8x8.texel.f32", lambda: convolution(128, 32, 3)),
     "conv2d_depthwise": ("conv2d_depthwise_8.texel.f32",
                          lambda: convolution(256, 32, 3, depthwise=True)),
     "matmul": ("matmul_8x8.texel.f32", lambda: convolution(256, 32, 1))}
-# A choice changes only for what is measured to be better by more than this.
+# A choice changes only if another one was measured to be better by more than this.
 MARGIN = 0.03
 WORST = ((1, 4), 8.0)
 
@@ -106,7 +106,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def file_name(info: DeviceInfo) -> str:
-    """Of a device's entry."""
+    """The file name of a device's entry."""
     name = info.driver_name if info.type == "cpu" else info.name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json"
 
@@ -138,7 +138,7 @@ def _chain(sizes: tuple[int, ...], op: str, weight: tuple[int, ...], rest: tuple
 
 
 def flops(graph: Graph) -> int:
-    """Of one operator of a chain."""
+    """The operations of one operator of a chain."""
     return 2 * (multiply_adds(graph.nodes[0]) or 0)
 
 
@@ -146,8 +146,8 @@ class Bench:
     """A device, and the seconds that graphs take on it under a tuning.
 
     Attributes:
-        device: open.
-        runs: that are timed.
+        device: an open device.
+        runs: how many runs are timed.
         kept: the device's profile, with what has been measured so far.
     """
 
@@ -163,7 +163,7 @@ class Bench:
         """Median seconds of one operator of a graph's chain, with these changes of the tuning.
 
         Args:
-            specialize: sizes that are compiled in; those of the profile by default.
+            specialize: sizes that are compiled into kernels; by default those of the profile.
         """
         own = policy_from(self.kept)
         if specialize is None:
@@ -191,8 +191,8 @@ class Bench:
 
 
 def tune(bench: Bench) -> dict[str, Any]:
-    """An entry for a device and this version of its driver, and later ones, as its file has it:
-    what was measured, with the figures behind each choice."""
+    """The entry for a device and its driver, from this version on, as its file has it: each choice,
+    and the measured figures behind it."""
     info, before = bench.device.info, bench.kept
     match = {"driver_id": info.driver_id, "from": ".".join(map(str, version_of(info)))}
     if not bench.on_cpu:
@@ -222,7 +222,7 @@ def tune(bench: Bench) -> dict[str, Any]:
 
 
 def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
-    """Relative rates of the tiles, the slowest one's 8, and what they are in GFLOP/s."""
+    """Relative rates of the tiles (8 for the slowest one), and the rates in GFLOP/s."""
     with overridden(policy_from(bench.kept)):
         target = target_of(bench.device.info, enabled=bench.device.features)
     tiles = (*(WIDE_TILES if "shuffle" in target.features else ()), *dict(Tuning().tiles))
@@ -233,7 +233,7 @@ def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
             if tile not in with_wide(PRODUCT_TILES if shape[2] == 1 else CONVOLUTION_TILES,
                                      "f32"):
                 continue
-            # The kernels with register tiles, also where workgroups share larger ones.
+            # Kernels with register tiles, also if the driver's workgroups share larger tiles.
             found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),), shares=False))
             _say(f"  {shape} tile {tile}: {found[-1] / 1e9:.2f} GFLOP/s")
     means = {tile: _mean(found) for tile, found in rates.items()}
@@ -244,7 +244,7 @@ def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
 
 
 def tune_shares(bench: Bench) -> tuple[bool, str]:
-    """Whether workgroups share what they read and sum; changed for what is clearly better."""
+    """Whether workgroups share what they read and sum; changed only if that is clearly better."""
     graphs = [*(convolution(*shape) for shape in SHARED_CONVOLUTIONS),
               *(linear(*shape) for shape in SHARED_PRODUCTS)]
     ratios = [bench.seconds(graph, shares=False) / bench.seconds(graph, shares=True)
@@ -271,8 +271,8 @@ def tune_depthwise(bench: Bench) -> tuple[int, str]:
 
 
 def tune_tall(bench: Bench) -> tuple[bool, str]:
-    """Whether two rows of depthwise convolutions are faster together; changed for what is clearly
-    better."""
+    """Whether two rows of depthwise convolutions are faster together; changed only if that is
+    clearly better."""
     graphs = [convolution(channels, side, 3, depthwise=True) for channels, side in TALL_DEPTHWISE]
     ratios = [bench.seconds(graph, wide_depthwise=0, tall_depthwise=True)
               / bench.seconds(graph, wide_depthwise=0, tall_depthwise=False) for graph in graphs]
@@ -287,7 +287,7 @@ def tune_storage(bench: Bench) -> tuple[str, str]:
     graphs = (convolution(128, 32, 3), convolution(256, 32, 1), linear(64, 512))
     taken = {storage: [bench.seconds(graph, storage=storage) for graph in graphs]
              for storage in STORAGES}
-    # Images are on request only: their padding costs memory.
+    # Images are used on request only: their padding costs memory.
     ratio, image = ([b / t for t, b in zip(taken["texel"], taken[storage])]
                     for storage in ("buffer", "texture3d"))
     return ("texel" if _mean(ratio) > 1 - MARGIN else "buffer",
@@ -297,7 +297,7 @@ def tune_storage(bench: Bench) -> tuple[str, str]:
 
 
 def tune_specialize(bench: Bench) -> tuple[dict[str, list[str]], str]:
-    """The sizes that kernels are faster with as constants, each on its own."""
+    """The sizes that make kernels faster as constants, each one measured alone."""
     table: dict[str, list[str]] = {}
     said = []
     for family, (shader, graph) in FAMILIES.items():

@@ -64,7 +64,7 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
             device: Any = None, shapes: Sequence[Sequence[Sequence[int]]] = (),
             data_path: Any = None,
             on_progress: OnProgress | None = None, **options: Any) -> Compilation:
-    """Compiles a program to a file that `vkrt.load` takes like a program, and that needs no other.
+    """Compiles a program to a file that `vkrt.load` takes like a program, without any other file.
 
     It has the executables of all methods, their weights as kernels read them, and the SPIR-V of
     their shaders. A load of it lowers and plans nothing. It is for the devices that it is compiled
@@ -74,13 +74,13 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         source: path of a `.pte` file.
         output: path of the file; by default the program's with `.vkx` in the place of its suffix.
             It is there whole or not at all.
-        device: the device, or a list of devices, as `vkrt.load` has them; "generic" for any that
-            has what the specification asks of all (weights are then copied, never mapped).
+        device: the device, or a list of devices, as `vkrt.load` has them; "generic" for any device
+            that has what the specification asks of all (weights are then copied, never mapped).
         shapes: of the inputs of "forward", or of the only method, where these are dynamic: the
             compiled program runs at them and at no others. A shape has the sizes of every input.
         data_path: of the program's external data, see `vkrt.load`.
         on_progress: called with "pack", the bytes of weights that are written, and all of them;
-            what it raises ends the call, and nothing is written.
+            an exception from it ends the call, and nothing is written.
         options: those of `vkrt.load` that decide what is loaded: `storage`, `weights`,
             `memory_budget`, `stream_lookahead`, `winograd`, `prefer`, `cache`, `fusions`,
             `specialize`, `order`, `chunk`.
@@ -136,7 +136,7 @@ class _Job:
             raise UnsupportedError(f"{description.source.name}: no method computes anything")
 
     def write(self, output: str, on_progress: OnProgress | None) -> tuple[Compiled, int]:
-        """Writes the file; returns what it says, and the bytes of its weights."""
+        """Writes the file; returns its records, and the bytes of its weights."""
         sources = self.description.sources
         lowered = [[LoweredMethod.of(graphs, device, sources, self.options)
                     for graphs in self.graphs]
@@ -169,7 +169,7 @@ class _Job:
         return compiled, weights.nbytes
 
 def _check_host(work: CommandList, name: str) -> None:
-    """Refuses kernels of the host, which a runtime without Python has none of."""
+    """Refuses kernels of the host: a runtime without Python has none."""
     kernels = sorted({step.kernel for step in work.steps
                       if isinstance(step, HostCall) and step.table is None} - {BRANCH})
     if kernels:

@@ -5,7 +5,7 @@
     SPIR-V modules, each at a multiple of 4 bytes
     the records, a flat file (vkrt/core/README.md) of a `Compiled`, at a multiple of 8 bytes
 
-All of it is little-endian. Of weights the executables say where they are, of modules the records.
+All of it is little-endian. The executables say where weights are, the records where modules are.
 """
 
 from __future__ import annotations

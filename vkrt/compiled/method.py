@@ -1,4 +1,4 @@
-"""One method for one device: from its graphs to what a compiled program has of it."""
+"""One method for one device: from its graphs to its record in a compiled program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[G
 
     Raises:
         InputError: the sizes of a shape do not fit.
-        UnsupportedError: there have to be shapes, or values of inputs decide what the method does.
+        UnsupportedError: shapes are missing, or values of inputs decide what the method does.
     """
     if graph.reads or any(isinstance(value, Symbol) for value in graph.inputs):
         raise UnsupportedError(f"method '{graph.name}': what its inputs hold decides sizes, and a "
@@ -106,7 +106,7 @@ class LoweredMethod:
             names: of all methods of the program.
             works: the command lists, with the constants that they read there.
             written: the file of the compiled program, which has the weights already.
-            shared: the weights that it has not to itself.
+            shared: the weights that it shares with other methods.
         """
         largest, mapper = plan_method(self.graphs[0], self.works[0], works[0], device, [written],
                                       options,
@@ -121,7 +121,7 @@ class LoweredMethod:
             others.append(CompiledShape(
                 Shape.of_graph(graph, ()).sizes, tuple(map(_apart, graph.outputs)),
                 sized.execution, sized.executable.figures, sized.limits, sized.index_limits))
-        # What several methods read is in the report of a load once.
+        # The report of a load lists weights that several methods share only once.
         own = tuple(record for record in plan.executable.placements
                     if record.placement != "shared")
         executable = plan.executable._replace(loops=loops, placements=own)
@@ -133,14 +133,14 @@ class LoweredMethod:
 
 
 def _apart(value: Any) -> Any:
-    """An input or output without the program's file, at the sizes that it has."""
+    """An input or output with fixed sizes, and without its constant in the program's file."""
     if not isinstance(value, Tensor):
         return value
     return replace(value, constant=None, dynamic_dims=(), bounds=None)
 
 
 def _with_sizes(value: Any, others: set[tuple[int, ...]]) -> Any:
-    """An input that may have these sizes, too."""
+    """An input that may have the sizes of `others`, too."""
     if not isinstance(value, Tensor):
         return value
     dims = tuple(dim for dim, size in enumerate(value.sizes)

@@ -1,4 +1,4 @@
-"""Records of weights that lie in a file as kernels read them: packed before, and only copied.
+"""Records of weights that a file has as kernels read them: packed in advance, and only copied.
 
 Pure: nothing here knows a device or a file.
 """
@@ -13,8 +13,8 @@ from vkrt.work.tensor import NOWHERE, Constant, Operand, itemsize
 
 
 def can_be_prepacked(record: Prepack) -> bool:
-    """Whether a weight can lie in a file as it is read: a linear buffer of its own, of the
-    constant's dtype."""
+    """Whether a file can have a weight as kernels read it: the weight must be a linear buffer of
+    its own, of the constant's dtype."""
     target, constant = record.target, record.constant
     return (not target.storage.is_image and constant.dtype == target.dtype and not target.offset
             and constant.nbytes > 0 and target.storage.nbytes % (4 * itemsize(target.dtype)) == 0)
@@ -23,8 +23,8 @@ def can_be_prepacked(record: Prepack) -> bool:
 def key_of(record: Prepack) -> object:
     """Which bytes a weight has: equal keys of one program mean equal bytes.
 
-    Made of where the constant is in the program and of everything that decides how it is packed.
-    Weights that are read for each strip (`Target.rereads`) are in the file once.
+    A key is made of the constant's place in the program, and of everything that decides how it is
+    packed. Weights that are read for each strip (`Target.rereads`) are in the file once.
     """
     constant, target = record.constant, record.target
     return (constant.source, constant.offset, constant.nbytes, constant.dtype, target.dtype,
@@ -35,8 +35,8 @@ def prepacked(record: Prepack, offset: int) -> Prepack:
     """The record that brings a weight to its storage where a file has it packed already.
 
     Args:
-        offset: where the weight's bytes, as many as its storage has, are in the file, which is the
-            only one.
+        offset: of the weight's bytes, as many as its storage has, in the file, which is the only
+            one.
     """
     target = record.target
     elements = target.storage.nbytes // itemsize(target.dtype)

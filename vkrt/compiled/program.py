@@ -53,7 +53,7 @@ class CompiledProgram:
                              "and has all of its data; expected none")
         self.source = Source.open(source)
         self.sources = (self.source,)
-        # Shared weights that were brought to the device, by the number of the target and their own
+        # Groups of shared weights on the device, by the numbers of the target and of the group
         self._shared: dict[tuple[int, int], Weights] = {}
         try:
             self._file = read(self.source)
@@ -69,7 +69,7 @@ class CompiledProgram:
 
     @cached_property
     def constants(self) -> dict[str, tuple[Any, ...]]:
-        """What the methods return that only return numbers, by their names."""
+        """The results of the methods that only return numbers, by the method's name."""
         return {method.name: method.values for method in self.compiled.constants}
 
     def graph(self, method: str) -> Graph:
@@ -84,15 +84,16 @@ class CompiledProgram:
 
     def prepare(self, method: str, device: Any, options: LoadOptions,
                 bring: Callable[[Ready], Weights]) -> Ready:
-        """A method for a device, of the first target that fits; the shared weights that it reads
-        are on the device. The caller closes it.
+        """A method for a device, of the first target that fits. The shared weights that it reads
+        are on the device then. The caller closes the result.
 
         Args:
-            bring: brings shared weights to the device, closes what was made ready for that, and
-                returns the weights, which the caller closes.
+            bring: brings shared weights to the device, closes the `Ready` that it was given for
+                that, and returns the weights, which the caller closes.
 
         Raises:
-            InputError: there is no such method, or an option was decided when it was compiled.
+            InputError: there is no such method, or an option is given that was decided when the
+                program was compiled.
             UnsupportedError: no target fits, or this build of vkrt has other shaders.
         """
         for option in fields(LoadOptions):
@@ -116,8 +117,8 @@ class CompiledProgram:
 
     def _all_ready(self, target: int, method: CompiledMethod, device: Any, options: LoadOptions,
                       ) -> tuple[Ready, dict[int, Ready]]:
-        """A method of a target, for a device, and by their numbers the shared weights that it reads
-        and that are not on the device yet (UnsupportedError)."""
+        """A method of a target, made ready for a device, and, by number, the shared weights that it
+        reads and that are not on the device yet. Raises UnsupportedError if they do not fit."""
         new: dict[int, Ready] = {}
         try:
             for use in method.shared:
@@ -132,8 +133,8 @@ class CompiledProgram:
 
     def _take(self, target: int, method: CompiledMethod, ready: Ready,
               new: dict[int, Ready], bring: Callable[[Ready], Weights]) -> SharedWeights:
-        """The shared weights that a method reads, those that are `new` brought to the device. Where
-        that fails nothing of the method is left."""
+        """The shared weights that a method reads; those in `new` are brought to the device. If that
+        fails, nothing of the method is left."""
         places: dict[int, tuple[Weights, int]] = {}
         owners: list[Weights] = []
         try:
@@ -153,7 +154,8 @@ class CompiledProgram:
 
     def _ready(self, target: int, method: CompiledMethod, device: Any,
                   options: LoadOptions) -> Ready:
-        """A method of a target, or some of its shared weights, for a device (UnsupportedError)."""
+        """A method of a target, or a group of its shared weights, made ready for a device. Raises
+        UnsupportedError if it does not fit."""
         found = self.compiled.targets[target]
         number = next(number for number, one in enumerate((*found.methods, *found.shared))
                       if one is method)
@@ -178,7 +180,7 @@ class CompiledProgram:
         return found
 
     def _check_shaders(self, target: CompiledTarget, method: CompiledMethod) -> None:
-        """Makes sure that the shaders are those that are installed, which are the ones that run."""
+        """Makes sure that the file names the installed shaders, which are the ones that run."""
         names = set(shaders_of([executable for loaded in target.loaded_for(method)
                                 for executable in loaded.executables]))
         modules = [module for module in self.compiled.modules if module.name in names]
@@ -192,7 +194,7 @@ class CompiledProgram:
                 f"{self.source.name}: {error} (it was compiled by vkrt {self.compiled.vkrt}); "
                 "compile the program again") from error
 
-    # What a program's file has and this one has not
+    # What a program's file has and a compiled program does not have
 
     def whole(self) -> NoReturn:
         """There is no graph with nodes, and no command list."""

@@ -1,7 +1,8 @@
-"""Shared weights: those that several methods of a compiled program read, on the device once.
+"""Shared weights: several methods of a compiled program read them, and the device has them once.
 
-Methods are loaded in any order, and not all of them. So the weights that the same methods read
-stand together, apart from others: a load of a method brings none that only others read.
+Methods are loaded in any order, and not all of them. So there is one group of weights for each set
+of methods that read the same weights: a load of a method brings no weights that only other methods
+read.
 
 Pure: nothing here knows a device or a file.
 """
@@ -24,8 +25,8 @@ class SharedWeights:
 
     Attributes:
         work: has these weights and nothing else.
-        storages: for each method that reads them, by its number, their storages there in the order
-            of those of `work`.
+        storages: by the number of each method that reads them, their storages in that method, in
+            the order of the storages of `work`.
     """
 
     work: CommandList
@@ -34,14 +35,14 @@ class SharedWeights:
 
 def shared_weights(works: Sequence[CommandList], copied: Sequence[Sequence[int]],
                    ) -> list[SharedWeights]:
-    """The weights that several methods read, those of the same methods together.
+    """The weights that several methods read, in groups by the methods that read them.
 
     Args:
         works: of the methods, with constants in one file.
         copied: for each of them the ids of the storages of weights that take device memory, in the
             order of the file.
     """
-    # A method may have a weight twice: its second one is the second one of others.
+    # A method may have a weight twice: its second one corresponds to the second one of others.
     places: dict[tuple[str, int], dict[int, int]] = {}
     for number, (work, storages) in enumerate(zip(works, copied)):
         contents, times = contents_of(work), Counter[str]()
@@ -61,7 +62,7 @@ def shared_weights(works: Sequence[CommandList], copied: Sequence[Sequence[int]]
 
 
 def uses_of(method: int, shared: Sequence[SharedWeights]) -> tuple[SharedUse, ...]:
-    """Those of a method."""
+    """The uses of shared weights by a method."""
     return tuple(SharedUse(number, one.storages[method]) for number, one in enumerate(shared)
                  if method in one.storages)
 

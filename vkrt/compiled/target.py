@@ -22,7 +22,7 @@ def compiled_target(methods: Sequence[LoweredMethod], names: Sequence[str], devi
                     ) -> CompiledTarget:
     """The methods for a device.
 
-    With a memory budget each of them is planned by itself: nothing is shared then.
+    With a memory budget each method is planned by itself, and nothing is shared.
 
     Args:
         names: of all methods of the program.

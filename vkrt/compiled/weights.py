@@ -1,8 +1,8 @@
 """The weights of a compiled program: the constants that command lists read, as kernels read them.
 
-What the host can pack lies packed in the file, so that loads map or copy it; the constants of
-images are as in the program. A command list that reads them from there is like the one before, but
-for where its constants are.
+Weights that the host can pack are packed in the file, so that loads map or copy them; the constants
+of images are as in the program. A command list that reads its constants from the file differs from
+the original only in where they are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vkrt.work.records import HostCall, Prepack, StateRecord, Step
 from vkrt.work.tensor import Constant, round_up
 from vkrt.work.weights import Weight
 
-# Bytes that a weight's place is a multiple of: the largest offset alignment that Vulkan lets a
+# A weight's offset is a multiple of so many bytes: the largest offset alignment that Vulkan lets a
 # driver ask for
 ALIGNMENT = 256
 # Bytes copied at once
@@ -38,7 +38,7 @@ class _Piece:
 
     Attributes:
         offset, nbytes: in the file.
-        constant: what they are, or are made of.
+        constant: the constant that they are, or are made of.
         packed: how, as (command list, weight); None for the constant's own bytes.
     """
 
@@ -65,7 +65,7 @@ class CompiledWeights:
         self.end = PAGE
         for work in works:
             weights = {weight.prepack: weight for weight in work.weight_table}
-            # So that a run goes through the file
+            # In this order a run reads the file from its start to its end.
             for weight in _in_order_of_use(work):
                 record = work.prepacks[weight.prepack]
                 if can_be_prepacked(record):
@@ -97,8 +97,8 @@ class CompiledWeights:
             self.end = offset + nbytes
 
     def write(self, file: BinaryIO, on_progress: OnProgress | None) -> None:
-        """Writes all of them; `on_progress` is called with "pack", the bytes that are written and
-        all of them."""
+        """Writes all of them; `on_progress` is called with "pack", the bytes that are written so
+        far, and the bytes of all."""
         memory = np.empty(max((piece.nbytes for piece in self._pieces.values() if piece.packed),
                               default=0), np.uint8)
         done, total = 0, self.nbytes
@@ -129,8 +129,8 @@ class CompiledWeights:
                        states=tuple(map(self._state, work.states)))
 
     def with_tables(self, work: CommandList) -> CommandList:
-        """The command list with the tables in the file that its steps read rows of: of one at a
-        further shape, whose weights and states are those of the first."""
+        """The command list with its tables of rows in the file. That is enough for a further shape,
+        whose weights and states are those of the first shape."""
         return replace(work, steps=tuple(map(self._step, work.steps)))
 
     def _prepack(self, record: Prepack) -> Prepack:
@@ -154,7 +154,7 @@ class CompiledWeights:
 
 
 def _in_order_of_use(work: CommandList) -> list[Weight]:
-    """The weights in the order in which a run reads them first; those that it does not read are the
+    """The weights in the order in which a run reads them first; weights that it does not read come
     last."""
     return sorted(work.weight_table, key=lambda weight: weight.users[:1] or (len(work.steps),))
 

@@ -1,11 +1,11 @@
-"""What a method is lowered to under a memory budget, where that leaves a choice.
+"""How a method is lowered under a memory budget, where that leaves a choice.
 
-Without nodes in parts as with `prefer="memory"` (`vkrt.passes.divide_activations`), activations may
-take what a budget leaves no room for; without weights in parts (`vkrt.passes.divide_weights`) a
-pool holds the largest of them, and, unless they are read anew for each strip (`Target.rereads`),
-all those of a run of nodes in strips. The ways to lower a method are tried in the order of the time
-that they take, up to the first one that keeps to the budget; for as few bytes as possible all are
-tried, and the smallest is taken.
+Unless nodes are divided as with `prefer="memory"` (`vkrt.passes.divide_activations`), activations
+may be too large for a budget. Unless weights are divided (`vkrt.passes.divide_weights`), a pool
+holds the largest weight. Unless weights are read anew for each strip (`Target.rereads`), the pool
+holds all weights of a run of nodes in strips. The ways to lower a method are tried in the order of
+the time that they take, up to the first one that keeps to the budget. For as few bytes as possible
+all are tried, and the smallest is taken.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from vkrt.plan.options import LoadOptions
 from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 
-# Bytes of the weights that layers are divided to
+# The most bytes of a weight of a divided layer
 PARTS = (1 << 20, 1 << 18)
 
 
 def first_target(target: Target, options: LoadOptions) -> Target:
-    """What a method is lowered for first.
+    """The target that a method is lowered for first.
 
-    Where all weights are streamed, and no budget says how much may stay, the host reads rows that a
-    run chooses, and nodes are whole: in parts they read their weights again in each part, so that
-    streamed weights have to stay for all of them.
+    If all weights are streamed, and no budget says how much may stay, the host reads rows that a
+    run chooses, and `prefer="balanced"` divides no nodes: a divided node reads its weights again in
+    each part, so that streamed weights would have to stay for all parts.
     """
     if options.weights != "stream" or options.memory_budget is not None:
         return target
@@ -49,9 +49,9 @@ def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> Com
 
 
 def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iterator[CommandList]:
-    """Command lists of a method that may take less memory than `work` and others, and more time.
+    """Command lists of a method that may take less memory than `work`, and more time.
 
-    Where other sizes will be lowered from `work`, no weights are in parts.
+    Where other sizes will be lowered from `work`, no weights are divided.
     """
     if options.memory_budget is None:
         return
@@ -61,7 +61,7 @@ def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iter
     counts = {len(work.steps)}
     for other in others[options.prefer]:
         made = _lowered(graph, other, work)
-        # As many as before where neither has nodes in parts
+        # The number of steps is the same where neither list has divided nodes
         if len(made.steps) not in counts:
             counts.add(len(made.steps))
             yield made
@@ -78,7 +78,7 @@ def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iter
 
 
 def _lowered(graph: Graph, target: Target, first: CommandList) -> CommandList:
-    """The command list of a method for a target, with what lowering remembers for other sizes if
-    `first`, the one that it may stand for, has it."""
+    """The command list of a method for a target. It has a memo for other sizes if `first`, the list
+    that it may replace, has one."""
     made = lower(graph, target)
     return made if first.memo is not None else replace(made, memo=None)

@@ -1,9 +1,9 @@
-"""The steps from a method's graph to what the runtime carries out; nothing is allocated. In their
-order they stand in `Description.compile`.
+"""The steps from a method's graph to what the runtime carries out; nothing is allocated.
+`Description.compile` has them in their order.
 
-A method with dynamic shapes is compiled for the sizes that need the most memory; at others only its
-activations are planned anew (`plan_at`). What is compiled for is an open device
-(`vkrt.runtime.open_device.OpenDevice`) or one that is only known (`vkrt.compiler.generic`).
+A method with dynamic shapes is compiled for the sizes that need the most memory; at other sizes
+only its activations are planned anew (`plan_at`). The device to compile for is an open one
+(`vkrt.runtime.open_device.OpenDevice`), or a description (`vkrt.compiler.generic`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Grap
     graphs = largest_and_near(graph)
     work = lower(graphs[0], first_target(target_on(device, options), options))
     if not graph.is_dynamic:
-        # No other sizes will be lowered from it: what lowering remembers for them goes.
+        # No other sizes will be lowered from it, so the memo for them is dropped.
         return graph, replace(work, memo=None)
     if len(graphs) == 1:
         return graph, work
@@ -63,8 +63,8 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
 
     Args:
         graph: at the sizes of the command list.
-        base: the command list.
-        work: that, or that with its constants elsewhere.
+        base: the command list as lowered.
+        work: `base`, or the same with its constants elsewhere.
         sources: `Source`s by number.
         shared: ids of the storages of weights that are on the device already.
 
@@ -79,7 +79,7 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
     if work is base and not shared:
         base, work, memory, mapper = _best(graph, work, device, sources, options)
     else:
-        # Constants that lie elsewhere, and weights that are there, are those of this command list.
+        # Constants elsewhere, and weights on the device, belong to this command list and no other.
         work, memory, mapper = _planned(work, device, sources, options, shared)
     planned = Planned(graph, base, work, memory, specialization_of(device.info, options))
     return _shape_plan(planned), mapper
@@ -87,7 +87,7 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
 
 def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequence[Any],
                    options: LoadOptions) -> CommandList:
-    """Of the ways to lower a method, the one that `plan_method` takes for the memory budget.
+    """The command list that `plan_method` chooses for the memory budget.
 
     Raises:
         InputError: the memory budget is too small, or other options do not fit.
@@ -99,8 +99,8 @@ def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequen
 
 def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
           ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
-    """The best command list under the memory budget, the one that there is or a smaller one, and
-    what `_planned` makes of it."""
+    """The best command list under the memory budget, which is `base` or a smaller one, and the
+    results of `_planned` for it."""
     found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
     rows = with_row_reads(graph, base, options)
@@ -114,15 +114,15 @@ def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], 
                 continue
             imports.callback(mapper.close)
             found.append((each, work, memory, mapper))
-            # Where weights are streamed, reads of rows may be fewer bytes. Activations that wait in
-            # the host's memory may take more time than strips, or less.
+            # If weights are streamed, the list that reads rows may read fewer bytes. Spilled
+            # activations may take more time than strips, or less.
             may_read_less = rows is not None and each is base and memory.stream is not None
             if options.budget is not None and not memory.spill_bytes and not may_read_less:
                 break
         if not found:
             raise min(refused, key=lambda error: error.needed)
         speed = policy_of(device.info).speed
-        # Of equal peaks, where the smallest is asked for, the one of less time
+        # The fastest; if the smallest is asked for, the fastest of those with the smallest peak
         best = min(found, key=lambda entry: (
             entry[2].peak_bytes if options.budget is None else 0,
             _run_seconds(entry[1], entry[2], speed)))
@@ -134,15 +134,15 @@ def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], 
 
 
 def _run_seconds(work: CommandList, memory: MemoryPlan, speed: Speed) -> float:
-    """What a run is expected to take if nothing of it overlaps."""
+    """The expected seconds of a run if nothing of it overlaps."""
     streamed = memory.stream.bytes_per_run if memory.stream is not None else 0
     return sum(cost_of(work, speed).step_seconds) + streamed / speed.reads
 
 
 def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions,
              shared: Collection[int] = ()) -> tuple[CommandList, MemoryPlan, Any]:
-    """The command list, spilled where that is needed, its plan, and the imports of its mapped
-    weights."""
+    """The command list, with activations spilled if that is needed, its plan, and the imports of
+    its mapped weights."""
     mapper = device.mapper(sources, work.target.offset_alignment, options.weights == "map")
     search = PlanSearch(work, device, mapper.cannot_map, shared)
     try:
@@ -156,8 +156,8 @@ def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: Lo
 
 
 def _acquired(mapper: Any, placements: Placements) -> bool:
-    """Imports the weights that are to be mapped; False where one cannot be. The mapper has noted of
-    which file it is: its weights are placed otherwise from now on."""
+    """Imports the weights that are to be mapped; False if an import fails. The mapper has then
+    noted the file, whose weights are placed otherwise from now on."""
     try:
         mapper.acquire(tuple(map(mapped_read, placements.weights("map"))))
     except UnsupportedError:
@@ -167,11 +167,11 @@ def _acquired(mapper: Any, placements: Placements) -> bool:
 
 def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options: LoadOptions,
             extra_weights: int = 0) -> ShapePlan:
-    """Plans a method at other sizes, its weights being on the device already.
+    """Plans a method at other sizes. Its weights are on the device already.
 
     Args:
-        graph, work: at these sizes, the command list made from that of `base`.
-        base: what the weights were loaded for.
+        graph, work: at these sizes; the command list was made from that of `base`.
+        base: the plan for which the weights were loaded.
         extra_weights: bytes of weights that its plan does not have.
 
     Raises:
@@ -204,15 +204,15 @@ def placements_alone(work: CommandList, device: Any, sources: Sequence[Any], opt
 
 def plan_weights(graph: Graph, work: CommandList, prepacks: Sequence[Prepack], device: Any,
                  sources: Sequence[Any], options: LoadOptions) -> tuple[Planned, Any]:
-    """Plans some of a method's weights alone: those that sizes read in another layout than those of
-    before, or that several methods read.
+    """Plans only some of a method's weights: those that new sizes read in another layout than
+    earlier sizes, or those that several methods read.
 
     Args:
         graph, work: of the method, at these sizes.
         prepacks: of these weights.
 
     Returns:
-        Their plan, and the imports of those that are mapped, which the caller closes.
+        Their plan, and the imports of the mapped weights, which the caller closes.
     """
     only = replace(work, prepacks=tuple(prepacks), steps=(), inputs=(), outputs=(), states=(),
                    notes=())
@@ -228,7 +228,7 @@ def _shape_plan(planned: Planned) -> ShapePlan:
 
 
 def target_on(device: Any, options: LoadOptions) -> Target:
-    """What command lists are made for."""
+    """The target that command lists are made for."""
     target = target_of(device.info, options.storage, options.winograd, options.fusions,
                        device.features, device.refused)
     return replace(target, prefer=options.prefer, cache=options.cache)

@@ -21,10 +21,11 @@ class Description:
     Args:
         source: path of the file, or its bytes.
         data_path: of its external data, see `load`.
-        at_once: whether it is read at once; later, what comes to light is raised by what asks.
+        at_once: whether the file is read now; else the first use reads it and raises the errors
+            below.
 
     Attributes:
-        sources: of the bytes: the program's, then those of its data files.
+        sources: the `Source`s of the bytes: the program's, then those of its data files.
 
     Raises:
         OSError: a file cannot be read.
@@ -45,7 +46,7 @@ class Description:
         return self._files.program
 
     def read(self) -> None:
-        """Reads the file now, if it is not yet."""
+        """Reads the file now, if that was not done yet."""
         self._files.read()
 
     @property
@@ -59,7 +60,7 @@ class Description:
             InputError: there is no such method.
         """
         if method not in self._graphs:
-            # With all operators, which a cached plan does without
+            # These import all operators, which a cached plan does without
             from vkrt.dynamic.ranges import find_dynamic
             from vkrt.graph.build import build_graph
             from vkrt.graph.wide import check_wide
@@ -82,14 +83,14 @@ class Description:
 
     @cached_property
     def constants(self) -> dict[str, tuple[Any, ...]]:
-        """What the methods return that only return numbers, by their names."""
+        """The results of the methods that only return numbers, by the method's name."""
         names = (plan.name for plan in self.program.plans
                  if not plan.inputs and not plan.instructions)
         return {name: tuple(self.graph(name).outputs) for name in names
                 if self.graph(name).is_constant}
 
     def compile(self, method: str, device: Any, options: LoadOptions | None = None) -> Planned:
-        """What a method is compiled to, with dynamic shapes at the largest sizes; nothing is
+        """What a method is compiled to: with dynamic shapes, at the largest sizes. Nothing is
         allocated.
 
         Args:

@@ -1,10 +1,10 @@
 """The generic device: what any device of Vulkan 1.1 has, for programs compiled before one is known.
 
-Its limits are the least that the specification allows, it has no feature that may be missing, and
-it takes no memory of the host's for its own. No driver is asked. Drivers were seen to align buffers
-to 256 bytes at most and to make them up to 256 bytes larger; profiles with odd views
-(`Policy.avoid_recompile_padding`) take 272 bytes more. Plans for it align buffers to 512 bytes and
-leave that room. A device that asks for more refuses the plan when it is loaded.
+Its limits are the least that the specification allows, it has no optional feature, and it imports
+no host memory. No driver is asked. Drivers were seen to align buffers to 256 bytes at most and to
+make them up to 256 bytes larger; driver profiles that pad views (`Policy.avoid_recompile_padding`)
+take 272 bytes more. Plans for it align buffers to 512 bytes and leave that room. A device that asks
+for more refuses the plan when it is loaded.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _LIMITS = {
     "subgroupSize": 1,
 }
 
-# Bytes: of a buffer's start, and beyond its end
+# Bytes: the alignment of a buffer's start, and the room beyond its end
 _ALIGNMENT = 512
 _MARGIN = 272
 
 
 class GenericDevice:
-    """A device to compile for that is not there.
+    """A device to compile for that does not exist.
 
     Attributes:
         info: its `vkrt.DeviceInfo`.
@@ -66,8 +66,8 @@ class GenericDevice:
         self.refused: tuple[str, ...] = ()
 
     def requirements(self, storage: Storage) -> tuple[int, int, int]:
-        """(bytes, alignment, bits of memory types) of a storage; the types are the device's that
-        a plan is loaded on.
+        """(bytes, alignment, bits of memory types) of a storage; the types become those of the
+        device that a plan is loaded on.
 
         Raises:
             UnsupportedError: it is an image.
@@ -78,7 +78,7 @@ class GenericDevice:
         return round_up(storage.nbytes + _MARGIN, _ALIGNMENT), _ALIGNMENT, 1
 
     def mapper(self, _sources: Sequence[Any], _offset_alignment: int, _trusts: bool) -> NoMapper:
-        """Which weights it reads in their files, as `vkrt.runtime.mapping.Mapper` says it."""
+        """The mapper, with the methods of `vkrt.runtime.mapping.Mapper`."""
         return NoMapper()
 
 

@@ -2,17 +2,17 @@
 
 Compiling a program runs in Python and depends only on the files, the options, the device and vkrt's
 own code. A process that finds what another one has compiled does not import the compiler. It takes
-the executable, and what the method's inputs and outputs are.
+the executable, and the description of the method's inputs and outputs.
 
-A file's name says what it follows from; the bytes of a program stand there as which file they are
-in, and when that was changed. Its content is a flat file (`vkrt.executable.flat`) with a checksum:
-what it says becomes numbers, texts and records whose ranges and places are checked, and nothing
-else. What kernels do with their parameters is not checked, so files and
-folders that somebody else may have written are not read (`vkrt.vk.private_file`). A file that is
-not there, or does not hold what it should, is none: then the program is read.
+A file's name is a digest of everything that the plan follows from; the bytes of a program are
+represented by their file and its time of change. Its content is a flat file
+(`vkrt.executable.flat`) with a checksum. The content becomes only numbers, texts and records, whose
+ranges and places are checked. What kernels do with their parameters is not checked, so files and
+folders that somebody else may have written are not read (`vkrt.vk.private_file`). If a file is
+missing or damaged, the program is read.
 
-Programs in memory have no cached plan, nor have methods with dynamic shapes, which lower again at
-every new shape, nor what depends on the weights that another method has brought to the device.
+There is no cached plan for a program in memory, for a method with dynamic shapes, which is lowered
+again at every new shape, or for a plan that depends on another method's weights on the device.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from vkrt.vk.cache_folder import cache_folder
 SUFFIX = ".vkplan"
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
-# A file that was changed so lately may be changed again without another time of change.
+# A file that was changed so recently may be changed again without a new time of change.
 RECENT_NS = 2_000_000_000
 
 
 def method_plan(methods: Sequence[str], plan: ShapePlan) -> MethodPlan:
-    """What a file has of a method at one shape.
+    """The record that a file has of a method at one shape.
 
     Args:
         methods: the names of all methods of the program.
-        plan: of this process.
+        plan: made by this process.
     """
     graph = plan.graph
     return MethodPlan(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
@@ -73,7 +73,7 @@ def graph_of(plan: MethodPlan) -> Graph:
 
 
 def shape_plan(plan: MethodPlan) -> ShapePlan:
-    """A method at one shape as a file has it."""
+    """The plan of a method at one shape, from the record in a file."""
     return ShapePlan(graph_of(plan), plan.executable, plan.limits, plan.index_limits)
 
 
@@ -104,7 +104,7 @@ class PlanFiles:
         latest = max(stamp for identity in identities for stamp in identity[-2:])
         if abs(time.time_ns() - latest) < RECENT_NS:
             return
-        # Of the options what plans depend on
+        # Only the options that plans depend on
         options = replace(options, plan_cache="off", pipeline_cache="off", prefetch="auto",
                           keep_cached=None)
         try:
@@ -156,8 +156,8 @@ def to_bytes(plan: MethodPlan) -> bytes:
 
 
 def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
-    """What a file's content stands for; None where it is not what a plan of a program with so many
-    files can be."""
+    """The plan in a file's content; None where the content is no valid plan of a program with so
+    many files."""
     try:
         compiled = flat.File(data, sources, 0).read()
         check_interfaces(compiled.modules)
@@ -178,11 +178,11 @@ def _device(device: Any) -> tuple[Any, ...]:
 
 
 def _code() -> Iterator[tuple[str, int, int]]:
-    """Which code makes plans: name, bytes and time of change of every module, also of those in C,
-    and of the compiled shaders."""
+    """Identifies the code that makes plans: name, bytes and time of change of every module, also of
+    those in C, and of the compiled shaders."""
     yield "", *shader_library().stamp
-    # What storages need, what is imported, ..; in an editable install it lies elsewhere than the
-    # modules in Python.
+    # The C code decides what storages need, what is imported, ..; in an editable install it lies
+    # elsewhere than the Python modules.
     path = shared_object()
     if path is None:
         raise FileNotFoundError("the extension modules")

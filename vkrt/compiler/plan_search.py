@@ -20,7 +20,7 @@ class BudgetTooSmall(InputError):
     """No plan of a command list keeps to the memory budget.
 
     Attributes:
-        needed: the bytes of the smallest.
+        needed: the bytes of the smallest plan.
     """
 
     def __init__(self, text: str, needed: int):
@@ -29,9 +29,9 @@ class BudgetTooSmall(InputError):
 
 
 class PlanSearch:
-    """Finds the plan of a command list: options leave choices where there is a budget.
+    """Finds the plan of a command list. With a budget, options leave choices.
 
-    A plan comes with its command list: another than the given one where activations are spilled.
+    A plan comes with its command list, which is a new one where activations are spilled.
 
     Args:
         device: what is compiled for, see `vkrt.compiler.generic`.
@@ -61,9 +61,9 @@ class PlanSearch:
         try:
             return self._best(options)
         except InputError:
-            # Refused by an estimate, the budget may still be one that the smallest plan keeps to;
-            # and what the error names is the peak of a plan, as one choice's own minimum may be
-            # undercut by another choice.
+            # An estimate has refused the budget, but the smallest plan may keep to it all the same.
+            # The error names the peak of that plan: another choice may need less than the minimum
+            # of the refused one.
             found = self._smallest(options)
         plan = found[1]
         if plan.peak_bytes <= options.budget:
@@ -73,8 +73,8 @@ class PlanSearch:
     def _best(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
         """Within a budget, the first choice that fits; for as few bytes as possible, the
         smallest."""
-        # What is mapped takes no memory, but what is streamed beside it may then need a larger
-        # pool: so a budget is also tried without mapping.
+        # Mapped weights take no memory, but weights that are streamed beside them may then need a
+        # larger pool: so a budget is also tried without mapping.
         choices = [options]
         if options.weights == "auto":
             choices.append(replace(options, weights="stream"))
@@ -92,12 +92,12 @@ class PlanSearch:
         return min(found, key=lambda planned: planned[1].peak_bytes)
 
     def _smallest(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
-        """The plan of the fewest bytes: with one byte less, nothing is found any more."""
+        """The plan of the fewest bytes: with a budget of one byte less, there is none."""
         few = None if options.memory_budget is None else SMALLEST
         best = self._best(replace(options, memory_budget=few))
-        # Without spilling, a budget below the peak is below the least that planning knows of. What
-        # is spilled for a budget, which `weights="stream"` alone is not, may by luck come to less
-        # than spilling everything.
+        # Without spilling, planning finds nothing below this peak. With spilling, which only a
+        # budget allows and not `weights="stream"` alone, a plan for a smaller budget may by chance
+        # take less than one that spills everything.
         while (not self.device.unified and options.memory_budget is not None
                and best[1].peak_bytes > 1):
             try:
@@ -107,7 +107,7 @@ class PlanSearch:
         return best
 
     def _too_small(self, minimum: MemoryPlan, options: LoadOptions) -> str:
-        """What to say of a budget below the peak of the smallest plan."""
+        """The message for a budget below the peak of the smallest plan."""
         stream = minimum.stream
         parts = [f"{minimum.weight_bytes:,} of weights that stay"]
         if stream is not None:

@@ -1,6 +1,6 @@
 """Planned: a method at one shape that was lowered and planned by this process.
 
-It has what an `Executable` has, made when it is asked for, and what that was made of.
+It has the attributes of an `Executable`, made when they are asked for, and what they are made of.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Planned:
 
     Attributes:
         graph: of the method, at these sizes.
-        base: the command list as it was lowered: those of other sizes are made from it.
+        base: the command list as it was lowered: command lists of other sizes are made from it.
         work: the command list that runs. Its constants may come from a compiled program, and its
             activations may be spilled.
         memory: the plan of its memory.
@@ -50,7 +50,8 @@ class Planned:
 
     @property
     def weights(self) -> WeightPlan:
-        """As `Executable.weights`; made anew every time, as a plan of many slices takes memory."""
+        """As `Executable.weights`; made anew every time, because a plan of many slices takes
+        memory."""
         return weight_plan(self.work, self.memory)
 
     @property
@@ -105,7 +106,7 @@ class Planned:
 
     @property
     def record(self) -> Executable:
-        """All of that as a record of its own."""
+        """The attributes of an `Executable`, as a record of their own."""
         return Executable(*(getattr(self, name) for name in Executable._fields))
 
 

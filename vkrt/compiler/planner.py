@@ -35,8 +35,8 @@ class Planner:
         policy = policy_of(device.info)
         self.watchdog = (Watchdog(policy.submission_seconds, policy.speed)
                          if policy.submission_seconds else None)
-        # On a CPU nothing ends long submissions: short ones are for programs that are interrupted.
-        # Runs that change a state are finished there, which would be left half changed.
+        # On a CPU nothing ends long submissions: short ones only help to interrupt a program. Runs
+        # that change a state are not interrupted there: the state would be left half changed.
         self.finishes_states = device.info.type == "cpu"
         self.budget: Budget | None = None
         if options.has_budget:

@@ -32,7 +32,7 @@ def _open(source: Any) -> Source:
 
 
 def _mistaken(source: Source, identifier: bytes) -> str:
-    """What a file is that cannot be read, see `vkrt.files.kinds`."""
+    """What a file that cannot be read is, see `vkrt.files.kinds`."""
     from vkrt.files.kinds import HEAD_BYTES, mistaken  # for errors alone
 
     with memoryview(source) as data:
@@ -63,9 +63,9 @@ def data_files(data_path: Any) -> tuple[Any, ...]:
 class Files:
     """A program and its external data.
 
-    What the files hold is read when it is first asked for, which raises FormatError where a file is
-    damaged or two of them differ about a key, and UnsupportedError where the program is of a kind
-    that is not supported.
+    The files are read when their content is first asked for. That raises FormatError if a file is
+    damaged or two files have different bytes for a key, and UnsupportedError if the program is of a
+    kind that is not supported.
 
     Args:
         source: path of the program, or its bytes.
@@ -90,8 +90,8 @@ class Files:
 
     @cached_property
     def program(self) -> pte.Program:
-        """The program, as far as names go."""
-        from vkrt import pte  # which a cached plan does without
+        """The program, as `vkrt.pte.read_program` reads it."""
+        from vkrt import pte  # a cached plan does without it
 
         for source in self.sources:
             source.check_unchanged()
@@ -146,7 +146,7 @@ def verify(source: Any, data_path: Any = None) -> int:
 
     Raises:
         OSError: a file cannot be read.
-        FormatError: a constant is damaged, with the names of all that are; or a file is.
+        FormatError: constants are damaged (the message names all of them), or a file is damaged.
     """
     files = Files(source, data_path)
     try:
@@ -164,8 +164,8 @@ def verify(source: Any, data_path: Any = None) -> int:
 
 
 def sha256_of(source: Source, span: pte.Span | None = None) -> str:
-    """The sha256 of some bytes of a source, or of all, in hexadecimal; gives the pages back behind
-    it."""
+    """The sha256 of some bytes of a source, or of all, in hexadecimal; releases the pages that it
+    has read."""
     import hashlib  # faster than `vkrt.memory.sha256`, and larger
 
     first, end = (span.offset, span.end) if span is not None else (0, source.nbytes)

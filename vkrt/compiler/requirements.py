@@ -1,7 +1,8 @@
 """What vkrt needs of a device, for hosts that make the device themselves (`Device.adopt`).
 
-What it can use is the list by which it opens devices of its own. What a program cannot do without
-follows from the shaders that its operators become, and from how its weights are to be loaded.
+The features that vkrt can use are those that it enables on devices that it opens itself. The
+features that a program needs follow from the shaders of its operators, and from how its weights are
+loaded.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from vkrt.vk.physical import least_version, used_features
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
-# Options of `vkrt.load` that not every device can carry out -> the feature it takes
+# Values of the option `weights` that not every device supports -> the feature that they need
 _BY_WEIGHTS = {"stream": "timeline", "map": "ext_memory_host"}
-# As large as devices have them: sizes decide which shader runs, and the smaller ones are not rarer
-# shaders.
+# Limits as large as devices have them. Limits decide which shader runs, but smaller limits do not
+# lead to shaders with rarer features.
 _TARGETS = tuple(Target(storage=storage, max_texels=1 << 27, max_buffer_range=(1 << 31) - 1,
                         max_image_extent=16384) for storage in ("texel", "buffer", "texture3d"))
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a device has to have, and what vkrt uses beside that where it was switched on.
+    """What a device must have, and what vkrt also uses where it is enabled.
 
     Attributes:
         api_version: the least Vulkan version, of the instance and of the device, such as "1.1".
         queue: what the queue has to be able to do, as VkQueueFlagBits.
-        features: those without which loading or running fails, as `Feature`s.
-        optional_features: what vkrt would switch on itself, beside those.
+        features: the features without which loading or running fails, as `Feature`s.
+        optional_features: the other features that vkrt would enable itself.
     """
 
     api_version: str
@@ -47,7 +48,7 @@ class Requirements:
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Names of the device extensions that `features` take, some of them only on devices of
+        """Names of the device extensions that `features` need. Some are needed only on devices of
         Vulkan versions before `Feature.core`."""
         return _extensions(self.features)
 
@@ -64,12 +65,12 @@ def _extensions(features: tuple[Feature, ...]) -> tuple[str, ...]:
 def required_features(program: Any = None, *, weights: str = "auto") -> Requirements:
     """What vkrt needs of a device. No driver is needed to ask.
 
-    The fields' names in Vulkan structs and the names of extensions that the host has enabled are
-    what `Device.adopt(.., features=[..])` takes.
+    `Device.adopt(.., features=[..])` takes the names that the features have as fields of Vulkan
+    structs, and the names of extensions, which the host has enabled.
 
     Args:
-        program: path of a program, its bytes, or an open `Description`, which stays the caller's;
-            without one the answer is what every program needs.
+        program: path of a program, its bytes, or an open `Description`, which the caller closes;
+            None for what every program needs.
         weights: as for `vkrt.load`. Streaming needs timeline semaphores, also where a memory
             budget makes it necessary; mapping needs VK_EXT_external_memory_host.
 
@@ -88,7 +89,7 @@ def required_features(program: Any = None, *, weights: str = "auto") -> Requirem
             opened.close()
     used = used_features()
     known = {feature.name for feature in used}
-    # Operations of subgroups cannot be switched on: a device has them or not.
+    # Subgroup operations cannot be enabled: a device has them or not.
     assert all(name in known or name.startswith("subgroup_") for name in names)
     return Requirements(least_version(),
                         features=tuple(f for f in used if f.name in names),

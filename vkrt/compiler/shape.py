@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
     Attributes:
         sizes: of each input.
-        values: what inputs hold, and the data count, where that decides sizes or places, in the
+        values: the input elements and the counts of the data that decide sizes or places, in the
             order of `Graph.reads`.
     """
 
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
         """The shape of a call.
 
         Args:
-            counts: what counts of the data are taken to be; what is left out is as in the graph.
+            counts: the assumed counts of the data; those that are left out are as in the graph.
 
         Raises:
             InputError: an input is too small to hold a value that is read from it.
@@ -52,14 +52,14 @@ class Shape(NamedTuple):
 
     @classmethod
     def of_graph(cls, graph: Graph, reads: Sequence[SizeValue]) -> Shape:
-        """The shape at which a resolved graph is; `reads` are those of the method's."""
+        """The shape of a resolved graph; `reads` are those of the method's graph."""
         return cls(tuple(value.sizes if isinstance(value, Tensor) else () if value is not None
                          else (0,) for value in graph.inputs),
                    tuple(graph.values.get(read, 0) for read in reads))
 
     def resolve(self, graph: Graph) -> Graph:
         """The graph at these sizes; see `vkrt.dynamic.resolve.resolve`."""
-        # With all operators, which cached plans do without
+        # This imports all operators, which cached plans do without
         from vkrt.dynamic.resolve import resolve
 
         return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
@@ -70,7 +70,7 @@ class Shape(NamedTuple):
 
 
 def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
-    """What an input holds at an element that decides sizes or places.
+    """The value of an input's element that decides sizes or places.
 
     Raises:
         InputError: the input is a buffer of the host's, or has no such element.
@@ -90,10 +90,10 @@ class ShapePlan(NamedTuple):
 
     Attributes:
         graph: of the method, at these sizes; without its nodes where the plan comes from a file.
-        executable: what the runtime carries out. What was planned by this process is as an
-            `Executable`, and has what other sizes are made from.
-        limits: what elements of inputs may hold where kernels go by it.
-        index_limits: what inputs may hold that are indices.
+        executable: what the runtime carries out. If this process has planned it, a `Planned`: that
+            has the attributes of an `Executable`, and what other sizes are made from.
+        limits: what input elements that kernels read when they run may hold.
+        index_limits: what inputs that are indices may hold.
     """
 
     graph: Graph

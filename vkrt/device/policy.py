@@ -18,7 +18,7 @@ from vkrt.work.tuning import LANES, WIDE_TILES, Tuning, WinogradTimes
 
 WINOGRAD = ("auto", "off", "always")
 FUSIONS = ("on", "off")
-# Before the name of a pass that `fusions` leaves out
+# What `fusions` has before the name of a pass to leave out
 WITHOUT = "no-"
 SPECIALIZE = ("few", "all", "none")
 
@@ -60,22 +60,22 @@ class Policy:
         storage: the default storage, see `Target`.
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes that are worth compiling in: families of shaders -> names of their
-            parameters. All others are pushed, so that layers share pipelines.
-        avoid_recompile_padding: whether the driver compiles a kernel anew where other operands of
-            it than before lie in buffers of a size that is a power of two, or are texel views of
-            less than 256 bytes or of a multiple of 64 KiB. Buffers and views are then made larger
-            than that.
-        tuning: what operators choose kernels by.
+            parameters. All others are push constants, so that layers share pipelines.
+        avoid_recompile_padding: whether the driver compiles a kernel anew if other operands than
+            before are in buffers whose size is a power of two, or are texel views of less than 256
+            bytes or of a multiple of 64 KiB. Buffers and views are then made larger, to avoid these
+            sizes.
+        tuning: the figures by which operators choose kernels.
         features: what kernels may use of a device that has it, see `vkrt.device.rows.FEATURES`.
-        speed: for choosing how far ahead weights are streamed, and which nodes are done in parts.
+        speed: for the prefetch distance of streamed weights, and for which nodes are divided.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         ceiling: what profiles compare with; None where nothing was measured.
         loop_limit: iterations that an invocation may make in all its loops; None: any number.
-        maps_files: whether it reads the pages of files that are imported where they are; elsewhere
-            that is tried before it is relied on (`vkrt.core.map_probe`).
-        submission_seconds: methods are submitted in parts of so much expected time, where a
+        maps_files: whether it is known to read the pages of imported files in place; if not, a
+            probe tries that first (`vkrt.core.map_probe`).
+        submission_seconds: a method is submitted in parts of so much expected time, because a
             watchdog, the system's own drawing or a user's Ctrl-C would wait for longer ones; None:
-            in one.
+            in one part.
     """
 
     storage: str
@@ -93,7 +93,7 @@ class Policy:
 
 
 def policy_from(profile: Profile | Entry) -> Policy:
-    """The policy that a driver profile says, or an entry that sets every field."""
+    """The policy of a driver profile, or of an entry that sets every field."""
     fields = profile.fields
     ceiling = fields.get("ceiling")
     tiles = tuple((tile, rate) for tile in (*dict(Tuning().tiles), *WIDE_TILES)
@@ -123,7 +123,8 @@ _override: Policy | None = None
 
 @contextmanager
 def overridden(policy: Policy) -> Iterator[None]:
-    """While this lasts, devices are used like that, whatever their profiles say; to measure."""
+    """In this context devices are used as `policy` says, whatever their profiles say; to
+    measure."""
     global _override
     before, _override = _override, policy
     try:
@@ -165,8 +166,8 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         storage: "auto" or one of `STORAGES`.
         winograd: one of `WINOGRAD`, see `vkrt.load`.
         fusions: "on", "off", or the passes to leave out (`skipped_passes`).
-        enabled: names of the features that are switched on in the device (`Device.features`); all
-            that it has by default.
+        enabled: names of the features that are enabled in the device (`Device.features`); by
+            default all that it has.
         refused: names of the shader variants that its driver does not compile.
 
     Raises:

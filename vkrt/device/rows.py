@@ -1,11 +1,11 @@
 """Driver profiles: what was measured on each, as JSON files of the package and of the user.
 
 A file NAME.json in `vkrt/device/drivers`, or in the user's folder (`user_folder`), is an entry: it
-says for which devices it is, by what they report, and sets some fields for them. All entries that
-match a device make its profile, a later one over an earlier one: those of the package before those
-of the user, and of each the more general ones first. default.json matches every device and sets
-every field: it is the profile of drivers that nobody measured. `vkrt tune` measures and writes
-entries.
+says which devices it is for, by what they report, and sets some fields for them. All entries that
+match a device make its profile; a later entry overrides an earlier one. Entries of the package come
+before those of the user, and among each the more general ones come first. default.json matches
+every device and sets every field: it is the profile of drivers that nobody measured. `vkrt tune`
+measures and writes entries.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.work.tuning import WIDE_TILES, Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
-# What kernels may use beyond what every device has (shaders/build.py) -> the features of a device
-# (`vkrt.DeviceInfo.features`) that it takes
+# Optional features that kernels may use (shaders/build.py) -> the features of a device
+# (`vkrt.DeviceInfo.features`) that they need
 FEATURES = {
     "subgroups": ("subgroup_basic", "subgroup_arithmetic"),
     "float16": ("float16",),
-    # Of signed numbers in a word: what kernels multiply (shaders/common/shared_tile.glsl)
+    # Of signed numbers packed in a word, as kernels multiply them (shaders/common/shared_tile.glsl)
     "dot": ("integer_dot_product", "accelerated_dot_product"),
     "storage8": ("storage8",),
     "storage16": ("storage16",),
-    # And subgroups of `LANES` or more
+    # It also needs subgroups of `LANES` or more.
     "shuffle": ("subgroup_basic", "subgroup_shuffle"),
 }
 PACKAGE = os.path.join(os.path.dirname(__file__), "drivers")
@@ -72,12 +72,12 @@ FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 TEXT: Check = ("a text", lambda value: isinstance(value, str))
 VERSION: Check = ("a version such as \"25.0\"", _is_version)
 
-# What an entry can ask of a device, from what many devices have to what few have: an entry that
-# asks for the latter comes later.
+# What an entry can ask of a device, from the most general to the most specific: an entry that asks
+# for something more specific comes later.
 MATCH: dict[str, Check] = {
     "vendor_id": COUNT, "driver_id": COUNT, "below": VERSION, "from": VERSION,
     "device": ("a regular expression", _is_regex)}
-# A table stands for an object that has these fields and no others. One of figures has them all.
+# A dict stands for an object that has these fields and no others; an object of figures has all.
 FIELDS: dict[str, Any] = {
     "match": MATCH,
     "storage": (f"one of {', '.join(STORAGES)}",
@@ -122,8 +122,8 @@ class Entry(NamedTuple):
         match: what a device has to be like, by the names of `MATCH`: PCI vendor, VkDriverId, the
             first driver version it is for, the first one it is no longer for, and a regular
             expression of the device's name; {} matches every device.
-        fields: what it sets, by the names of `FIELDS`; those of `vkrt.device.policy.Policy` and
-            `vkrt.work.tuning.Tuning`, and `measured`: on what.
+        fields: the fields that it sets, by the names of `FIELDS`: those of
+            `vkrt.device.policy.Policy` and `vkrt.work.tuning.Tuning`, and `measured`: on what.
         why: the figures behind some of these, by field.
     """
 
@@ -169,14 +169,13 @@ class Profile(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether an entry that is not for all devices says on what its figures were measured."""
+        """Whether `measured` is from an entry that is not for all devices."""
         return bool(self.entries["measured"].match)
 
 
 def version_of(info) -> tuple[int, ...]:
-    """A driver's version: the first word of what the driver says of itself that begins with one
-    ("Mesa 22.3.6-1 (LLVM 15.0.6)"); where there is none, its number in parts as Vulkan's versions
-    have them."""
+    """A driver's version: the first version at the start of a word of `driver_info` ("Mesa 22.3.6-1
+    (LLVM 15.0.6)"), else the parts of `driver_version`, packed as in Vulkan's versions."""
     for word in info.driver_info.split():
         # Every load comes here: without regular expressions, which take long to import.
         version = word[:len(word) - len(word.lstrip("0123456789."))].strip(".")
@@ -211,7 +210,7 @@ def _files_in(folder: str | None) -> list[str]:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """All entries, a later one over an earlier one.
+    """All entries; a later one overrides an earlier one.
 
     Raises:
         InputError: a file is no entry, with its name and the field.
@@ -286,7 +285,7 @@ def check_writable(path: str) -> None:
 
 
 def write(path: str, fields: dict[str, Any]) -> None:
-    """Writes an entry as its file is to have it; the file is there whole or not at all.
+    """Writes the file of an entry; the file is there whole or not at all.
 
     Raises:
         InputError: another file than an entry is there.

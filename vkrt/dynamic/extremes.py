@@ -1,8 +1,9 @@
 """Extremes: the sizes at which a method with dynamic shapes may need the most memory.
 
-Where every tensor has its bound at the largest inputs, those need the most, or sizes near them.
-Where some tensor is larger at smaller inputs, sizes all over the range are tried: the bytes of live
-tensors are a cheap estimate of the need, and whoever plans compares those with the largest ones.
+Where every tensor has its bound at the largest inputs, these or slightly smaller inputs need the
+most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried. The bytes
+of live tensors are a cheap estimate of the need; planning then compares the sizes with the largest
+estimates.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.work.limits import Count, Read, SizeValue
 from vkrt.work.tensor import Tensor, itemsize
 
-# So many sizes are resolved at the most, and so many of one dimension where not all can be.
+# The most sizes that are resolved, and the most of one dimension where not all can be resolved.
 MAX_POINTS = 256
 MAX_VALUES = 24
-# Graphs with so many nodes all together are compared by planning them, but of these many at least;
-# of those whose estimate is less than this part of the largest none may need more.
+# The graphs that are compared by planning have so many nodes in all, but there are at least so many
+# graphs. A graph whose estimate is less than this part of the largest one is not planned.
 PLANNED_NODES = 200
 LEAST_PLANNED = 8
 PART = 0.5
 
-# What changes by itself: dimensions of inputs that change together, or a number that is read or
-# counted
+# What can change independently: dimensions of inputs that change together, or a number that is read
+# or counted
 Axis = tuple[Place, ...] | SizeValue
 # A number for every axis
 Point = tuple[int, ...]
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:
-    """The graph as it is and, with dynamic shapes, others of which one may need more memory.
+    """The graph as it is and, with dynamic shapes, other ones that may need more memory.
 
-    A little less in every dynamic dimension is among them: sizes that are no multiple of 4 may need
-    copies that those at the bounds do not.
+    If every tensor has its bound, the other graph is slightly smaller in every dynamic dimension:
+    sizes that are no multiple of 4 may need copies that the bounds do not need.
     """
     if not graph.is_dynamic:
         return [graph]
@@ -75,8 +76,8 @@ def _has_all_bounds(graph: Graph) -> bool:
 
 
 class _Search:
-    """Finds the sizes at which most bytes are alive: by trying all of them where they are few, else
-    along one axis after the other, from several corners.
+    """Finds the sizes at which most bytes are alive. It tries all sizes where these are few, else
+    it climbs along one axis after the other, from several corners.
 
     Args:
         graph: of the method, with sizes (`resolve.assign_sizes`).
@@ -86,11 +87,11 @@ class _Search:
         self.graph = graph
         self.axes: list[Axis] = [*graph.axes, *graph.reads]
         self.ranges = [self._range(axis) for axis in self.axes]
-        # Bytes by point; -1 where the sizes do not go together.
+        # Bytes by point; -1 where the sizes do not fit together.
         self.bytes: dict[Point, int] = {}
 
     def run(self) -> list[Graph]:
-        """The graphs that need the most by estimate, those first."""
+        """The graphs with the largest estimates, the largest first."""
         if math.prod(map(len, self.ranges)) <= MAX_POINTS:
             for point in itertools.product(*self.ranges):
                 self._estimate(point)
@@ -142,7 +143,7 @@ class _Search:
 
 
 def _some(numbers: list[int]) -> list[int]:
-    """At most `MAX_VALUES` of them, evenly spread, both ends among them."""
+    """At most `MAX_VALUES` of the numbers, evenly spread, with both ends."""
     if len(numbers) <= MAX_VALUES:
         return numbers
     return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)]

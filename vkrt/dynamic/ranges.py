@@ -17,13 +17,13 @@ from vkrt.graph.graph import Graph
 from vkrt.work.limits import SizeValue
 from vkrt.work.tensor import Tensor
 
-# A dimension is tried at its bound less these numbers: sizes may have to be multiples.
+# A dimension is tried at its bound minus these numbers: sizes may have to be multiples.
 STEPS = (1, 2, 4, 8, 16, 32, 64)
-# What networks halve five times is a multiple of this.
+# A size that a network halves five times is a multiple of this.
 COARSE = 32
 # Sizes tried in search of the dynamic dimensions of a method
 MAX_TRIES = 200
-# Values tried for what decides sizes, where 0 does not do, and then the sizes of the inputs
+# Values tried for numbers that decide sizes, if 0 does not work; then the inputs' sizes are tried
 VALUES = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
 
 # A dimension of an input: numbers of the two
@@ -33,14 +33,13 @@ Place = tuple[int, int]
 def find_dynamic(graph: Graph) -> None:
     """Works out the sizes of a graph that comes from a file, and what calls may change in them.
 
-    The graph gets the sizes it has at the largest inputs; where these do not go together, at some
-    smaller ones. Where it has none at all, it stays as it is: what contradicts itself in it is
-    named when it is lowered.
+    The graph gets the sizes it has at the largest inputs, or at smaller ones if these do not fit
+    together. If no sizes fit, the graph stays as it is: lowering names the contradiction.
 
-    A dimension is one that may change if the graph resolves with less in it: in it alone, in those
-    of all inputs at the same place, in all of the same size, or in one other too. After many tries
-    in vain the rest is taken to be dynamic, and so is an input in which nothing is found: a call
-    will tell.
+    A dimension may change if the graph resolves with a smaller size of it: of it alone, of the same
+    dimension of all inputs, of all dimensions of the same size, or of one other dimension too.
+    After many failed tries the other dimensions are taken to be dynamic. So are all dimensions of
+    an input in which none is found. A call will tell.
     """
     find_runtime_scalars(graph)
     _assign_first_sizes(graph)
@@ -62,12 +61,12 @@ def _assign_first_sizes(graph: Graph) -> None:
 
 
 def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[SizeValue, int]]]:
-    """Inputs at which a graph may have sizes: the largest; with other values; then smaller ones."""
+    """Inputs to try for sizes: the largest, the largest with other values, then smaller ones."""
     search = _Search(graph)
     largest = search.sizes()
-    # A number that comes from elsewhere may well be one of the sizes.
+    # A number that comes from elsewhere is often one of the sizes.
     values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
-    # Counts have their most where that is possible.
+    # Counts have their maximum where that is possible.
     most: dict[SizeValue, int] = {count: count.most for count in graph.counts}
     for value in values if graph.reads else (0,):
         yield largest, dict.fromkeys(graph.reads, value) | most
@@ -85,7 +84,7 @@ class _Search:
     Attributes:
         places: the dimensions of inputs that may be dynamic.
         inputs, outputs: the dimensions found to change.
-        axes: those of inputs in groups that change together.
+        axes: the dimensions of inputs in groups that change together.
         tries: how many are left.
     """
 
@@ -112,7 +111,7 @@ class _Search:
             elif self.tries <= 0 or self._size(place) != self._bound(place):
                 self.inputs.add(place)
         self._find_counted()
-        # The file says that something of these changes.
+        # The file says that each of these inputs changes in some dimension.
         found = {number for number, _ in self.inputs}
         self.inputs.update(place for place in self.places if place[0] not in found)
         for number, value in enumerate(self.graph.outputs):
@@ -130,7 +129,8 @@ class _Search:
                         self._note_outputs(resolve(self.graph, self.sizes(), {count: value}))
 
     def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
-        """Dimensions that may change together with one, and how much less to try in that."""
+        """Groups of dimensions that may change together with `place`, and how much less of it to
+        try."""
         size = self._size(place)
         half = size - size // 2
         alike = [other for other in self.places if other[1] == place[1]]
@@ -158,12 +158,12 @@ class _Search:
             yield from ((group, step) for step in range(size % COARSE or COARSE, size, COARSE))
 
     def sizes(self) -> list[Sizes | None]:
-        """Those of the graph's inputs."""
+        """The sizes of the graph's inputs."""
         return [t.sizes if isinstance(t, Tensor) else None for t in self.graph.inputs]
 
     def less(self, group: Sequence[Place], step: int) -> list[Sizes | None] | None:
-        """Sizes of inputs with `step` less in the first dimension, and as large a part less in the
-        others; None where there are none."""
+        """Sizes of inputs with `step` less in the first dimension of a group, and less in
+        proportion in the others; None where there are none."""
         size = self._size(group[0])
         return sized(self.graph, {tuple(group): size - step}) if step < size else None
 
@@ -175,7 +175,7 @@ class _Search:
         return (tensor.bounds or tensor.sizes)[place[1]]
 
     def _fits(self, group: Sequence[Place], step: int) -> bool:
-        """Whether the graph resolves with less in a group; notes what changes then."""
+        """Whether the graph resolves with less in a group; notes which dimensions change then."""
         if not 0 < step < self._size(group[0]) or self.tries <= 0:
             return False
         sizes = self.less(group, step)

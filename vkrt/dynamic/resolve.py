@@ -4,9 +4,9 @@ Everything is worked out from the inputs' sizes along the chain of nodes and sym
 arguments have the same sizes as in the method's graph is the same object in every resolved graph,
 and so are its results: only what depends on a change is made anew.
 
-The sizes in a file are bounds, each by itself: the most that a tensor has at any inputs. A tensor
-may have its most where an input is small, and all bounds together belong to no call. So the first
-thing done with a graph that comes from a file is to work out sizes that do (`assign_sizes`).
+The sizes in a file are bounds: each is the largest size of a tensor at any inputs. A tensor may be
+largest where an input is small, so all bounds together may belong to no call. A graph that comes
+from a file therefore gets sizes of one call first (`assign_sizes`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def resolve(graph: Graph, sizes: Sequence[Sizes | None],
     Args:
         graph: of the method.
         sizes: of each input; None for one that is not a tensor.
-        values: what inputs hold, and the data count, where that decides sizes or places; what is
-            left out is as in the graph.
+        values: input elements and counts of the data that decide sizes or places; those that are
+            left out are as in the graph.
 
     Returns:
-        A graph with fixed sizes, which shares nodes and tensors that the call does not change with
-        the given one; the given one itself where nothing changes.
+        A graph with fixed sizes. It shares the nodes and tensors that the call does not change with
+        the given graph. Where nothing changes it is the given graph itself.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the program
@@ -56,8 +56,8 @@ def assign_sizes(graph: Graph, sizes: Sequence[Sizes | None],
                  values: Mapping[SizeValue, int]) -> None:
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
-    Those in the file become their bounds. What does not depend on the inputs stays as it is, for
-    `vkrt.ops.operator.Operator.check` to compare.
+    The sizes in the file become the tensors' bounds. Sizes that do not depend on the inputs stay as
+    they are, for `vkrt.ops.operator.Operator.check` to compare.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the file says;
@@ -83,10 +83,10 @@ class _Resolver:
         self.graph = graph
         self.sizes = sizes
         self.values = values
-        # Whether the graph has the sizes of the file: then everything that inputs can change is
-        # worked out, be it as the file says or not.
+        # Whether the graph has the sizes of the file. Then everything that inputs can change is
+        # computed, even where it turns out as the file says.
         self.from_file = from_file
-        # What changes, and what symbols are.
+        # The tensors and nodes that change, and the values of symbols.
         self.now: dict[Tensor, Tensor] = {}
         self.nodes: dict[Node, Node] = {}
         self.numbers: dict[Symbol, Number] = {}
@@ -152,10 +152,10 @@ class _Resolver:
         self.nodes[node] = replace(node, args=args, outs=tuple(outs), formulas=None)
 
     def _check_alike(self, node: Node, args: Sequence[Any], result: Sizes) -> None:
-        """Refuses a tensor that is repeated in this call alone.
+        """Refuses a tensor that is broadcast in this call but not in the program.
 
-        The exporter takes two dimensions that can change, of tensors that are added, for one size:
-        what it wrote does not hold where one of them is 1 and the other is not.
+        If tensors are added, the exporter takes two dynamic dimensions of them for one size: the
+        program does not hold where one of the two is 1 and the other is not.
 
         Args:
             args: the node's, at the sizes of the call.
@@ -180,7 +180,7 @@ class _Resolver:
                     f"{other_size}; pass inputs in which they are equal"))
 
     def _value(self, value: Any) -> Any:
-        """An argument as it is now."""
+        """An argument at the sizes of the call."""
         if isinstance(value, Tensor):
             return self.now.get(value, value)
         if isinstance(value, Symbol):

@@ -1,8 +1,8 @@
 """Runtime scalars: numbers that a method reads from its inputs and leaves to its kernels.
 
-A decode step of a language model gets its position from an input, and every step another one. The
-position is where rows go into a cache and how far attention looks; no size depends on it. So it is
-no part of the shape of a call (`vkrt.compiler.shape.Shape`): kernels read it from the input.
+Each decode step of a language model gets a new position from an input. The position says where rows
+go in a cache and how far attention looks; no size depends on it. So it is no part of the shape of a
+call (`vkrt.compiler.shape.Shape`): kernels read it from the input.
 
 A value stays part of the shape if anything else depends on it.
 """
@@ -49,7 +49,7 @@ class _Search:
 
     Attributes:
         fixed: the reads that are part of the shape, as far as known.
-        reads: of the symbols to which kernels would add what they read.
+        reads: for each symbol to which kernels would add an input element, that element.
     """
 
     def __init__(self, graph: Graph, fixed: Set[SizeValue]):
@@ -115,7 +115,8 @@ def _fits(args: Sequence[Any], places: Mapping[int, Read], found: Any) -> bool:
 
 
 def limits(graph: Graph) -> tuple[Limit, ...]:
-    """What elements of inputs may hold at the sizes of a graph, for all that kernels read."""
+    """The values that input elements may hold at a graph's sizes, for all elements that kernels
+    read."""
     result: dict[Read, Limit] = {}
     for limit in _all_limits(graph):
         old = result.get(limit.read, limit)

@@ -1,7 +1,7 @@
 """The executable: a method at one shape, compiled for one device, as the runtime loads and runs it.
 
-It refers to neither a graph nor the records that led from there: only to shaders by name, to files
-by number, and to what its own records say.
+It refers only to shaders by name, to files by number, and to its own records: not to a graph, nor
+to the records between the graph and it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Executable(NamedTuple):
         storage: "texel", "buffer" or "texture3d": what most kernels read and write.
         offset_alignment: bytes that a buffer's offset is a multiple of, where kernels use a part of
             a file or of a host's buffer in place.
-        granularity: bytes that buffers and images in one block are apart, a multiple of them.
-        shared_bytes: what the kernels of a workgroup may share, at most.
+        granularity: bytes of the aligned ranges that buffers and images of one block do not share.
+        shared_bytes: the most shared memory that a workgroup may use.
         loops: iterations of all loops of one invocation, at most (`vkrt.work.target`).
     """
 

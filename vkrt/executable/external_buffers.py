@@ -1,5 +1,5 @@
-"""Buffers of the host that stand for inputs and outputs of a run, and the semaphores that
-order the run among what else the host does on the device."""
+"""Buffers of the host that stand for inputs and outputs of a run, and the semaphores that order the
+run among the other work of the host on the device."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class DeviceBuffer:
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, _UNIFORM_TEXEL_BUFFER_BIT, _TRANSFER_SRC_BIT and
     _TRANSFER_DST_BIT. It stays alive until `Program.release_buffers` or `Program.close`.
 
-    The elements are contiguous, in row-major order, of the tensor's dtype. Those of int64,
-    int16 and float64 have 32 bits on the device: such tensors are passed as arrays.
+    The elements are contiguous, in row-major order, of the tensor's dtype. Tensors of int64, int16
+    and float64 have 32 bits on the device: they are passed as arrays.
 
     Parts of one VkBuffer may overlap as inputs, or as an input and an output: the input is copied
     before the run, which writes over it. Outputs that overlap are refused (InputError). Two
     VkBuffers bound to the same memory are taken for different memory.
 
     Attributes:
-        handle: the VkBuffer: a number, or what the PyPI package `vulkan` has.
-        nbytes: bytes of the part, at least those of the tensor. Of an output, those behind the
+        handle: the VkBuffer: a number, or an object of the PyPI package `vulkan`.
+        nbytes: bytes of the part, at least those of the tensor. Of an output, the bytes behind the
             tensor, up to the next multiple of 16, may be written too.
         offset: where the part begins, in bytes. Kernels use it in place if that is a multiple of
             256 (or of what the device asks for), else the device copies.
@@ -57,7 +57,7 @@ class Semaphore:
     """A semaphore of the host's, which a run waits for or signals.
 
     Attributes:
-        handle: the VkSemaphore, as that of a `DeviceBuffer`.
+        handle: the VkSemaphore: a number or an object, as in a `DeviceBuffer`.
         value: of a timeline semaphore, what is waited for or signaled; None for a binary one.
     """
 

@@ -19,7 +19,7 @@ TEXEL_FORMATS = {
 # VkBufferUsageFlags: transfer source and destination, uniform texel, storage
 BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
 
-# How many of each a kernel may have: by their kind in messages, the limit and the library's names
+# Limits of a kernel's descriptors: kind in messages -> (device limit, types in the library)
 DESCRIPTOR_LIMITS = {
     "storage buffers": ("maxPerStageDescriptorStorageBuffers", {"storage_buffer"}),
     "texel views and sampled images": ("maxPerStageDescriptorSampledImages",

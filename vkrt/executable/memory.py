@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-BlockKind = str  # one of these, of which files have the number
+BlockKind = str  # one of `BLOCK_KINDS`; files have its position there
 BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")
-# Those of weights, and those of activations, which lie in the arena
+# The kinds of weights, and the kinds of activations, which lie in the arena
 WEIGHT_KINDS = ("weight", "pool")
 ARENA_KINDS = ("activation", "host", "spill")
 # Parts of the staging buffer through which weights are streamed to memory of the device's own
@@ -67,12 +67,12 @@ class MemoryFigures:
         peak_bytes: the most that is allocated at once.
         lower_bound: bytes of activations alive at once: no arena can be smaller.
         pool_bytes: of the pool that weights are streamed through.
-        upload_bytes: of the staging buffer they pass on the way there, on devices with memory of
-            their own.
+        upload_bytes: of the staging buffer that weights pass on the way to the pool, on devices
+            with memory of their own.
         spill_bytes: of the host's memory for activations while they wait; no device memory, and in
             no other figure.
         state_bytes: of what is kept from run to run.
-        row_bytes: of the rows that a run reads of tables; no device memory of their own.
+        row_bytes: of the rows that a run reads from tables; no device memory of their own.
         packing: the order of placing that gave the arena, for reports.
     """
 
@@ -93,8 +93,8 @@ class MemoryFigures:
 
     @property
     def run_bytes(self) -> int:
-        """Bytes beside the weights' while the program runs: activations in any kind of memory,
-        states, and what weights are streamed through."""
+        """Bytes, without those of weights, while the program runs: activations in any kind of
+        memory, states, and what weights are streamed through."""
         return (self.activation_bytes + self.host_bytes + self.state_bytes + self.pool_bytes
                 + self.upload_bytes)
 

@@ -1,4 +1,4 @@
-"""SPIR-V modules as files name them: what the shader library says of shaders, and a comparison."""
+"""SPIR-V modules as files name them: made from the shader library, and compared with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vkrt.shader import shader_library
 
 
 def module_of(name: str) -> Module:
-    """The module of a shader, which is in the shader library and in no other file.
+    """The module of a shader whose code is in the shader library and in no other file.
 
     Raises:
         UnsupportedError: there is no such shader.
@@ -23,10 +23,10 @@ def module_of(name: str) -> Module:
 
 
 def check_interfaces(modules: Iterable[Module]) -> None:
-    """Makes sure that files say of shaders what the shader library says.
+    """Makes sure that the modules of a file agree with the shader library.
 
     Raises:
-        UnsupportedError: a shader is not there, or is another one.
+        UnsupportedError: a shader is missing or differs.
     """
     for module in modules:
         if module._replace(sha256="", offset=0, nbytes=0) != module_of(module.name):
@@ -34,5 +34,5 @@ def check_interfaces(modules: Iterable[Module]) -> None:
 
 
 def another_shader(name: str) -> UnsupportedError:
-    """The error for a shader that is not the one of the shader library."""
+    """The error for a shader that differs from the one in the shader library."""
     return UnsupportedError(f"its shader {name} is another one than this build of vkrt has")

@@ -1,7 +1,7 @@
-"""What a file of a program consists of: its methods for one device or several, with executables.
+"""The records of a program's file: its methods for one device or several, with executables.
 
-A compiled program has one, and so has a cached plan, which is that of one method for one device and
-refers to shaders and weights in other files.
+A compiled program is such a file. So is a cached plan: it has one method for one device, and refers
+to shaders and weights in other files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Module(NamedTuple):
 
 
 class ConstantMethod(NamedTuple):
-    """A method that only returns numbers that the exporter was told.
+    """A method that only returns numbers that were given to the exporter.
 
     Attributes:
         name: of the method.
@@ -90,11 +90,11 @@ class MethodPlan(NamedTuple):
 
 
 class CompiledShape(NamedTuple):
-    """A method at one more shape of its inputs, over the weights and states that it has.
+    """A method at one more shape of its inputs, with the same weights and states.
 
     Attributes:
         inputs: sizes of each input.
-        outputs: tensors of the sizes that they have then, or numbers.
+        outputs: tensors with their sizes at this shape, or numbers.
         execution: the commands of a run.
         figures: bytes of device memory while it runs.
         limits, index_limits: as those of a `MethodPlan`.
@@ -109,11 +109,11 @@ class CompiledShape(NamedTuple):
 
 
 class SharedUse(NamedTuple):
-    """Shared weights that a method reads, all of them.
+    """One group of shared weights; a method reads all weights of it.
 
     Attributes:
         number: which of `CompiledTarget.shared`.
-        storages: numbers that its storages have in the method, in their order.
+        storages: the numbers that the group's storages have in the method, in their order.
     """
 
     number: int
@@ -126,7 +126,7 @@ class CompiledMethod(NamedTuple):
     Attributes:
         largest: the method at the shape that needs the most memory.
         others: at further shapes.
-        shared: the weights that it has not to itself.
+        shared: the weights that it shares with other methods.
     """
 
     largest: MethodPlan
@@ -135,12 +135,12 @@ class CompiledMethod(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the method."""
+        """The name of the method."""
         return self.largest.method
 
     @property
     def executables(self) -> tuple[Executable, ...]:
-        """At every shape, the largest first."""
+        """The executables at every shape, the largest first."""
         return (self.largest.executable, *map(self._at, self.others))
 
     def _at(self, shape: CompiledShape) -> Executable:
@@ -155,13 +155,14 @@ class CompiledMethod(NamedTuple):
 
 
 class CompiledTarget(NamedTuple):
-    """The methods of a program for one device, and for those that it fits as well.
+    """The methods of a program for one device, and for other devices that they fit.
 
     Attributes:
         device: its name, for messages.
         methods: in the order of the program.
-        shared: weights that several of these read, those of the same methods together: a method
-            that has weights and computes nothing, and is loaded before the first that reads them.
+        shared: weights that several of these read, in one group for each set of methods. A group is
+            a method that has weights and computes nothing; it is loaded before the first method
+            that reads it.
     """
 
     device: str
@@ -169,11 +170,11 @@ class CompiledTarget(NamedTuple):
     shared: tuple[CompiledMethod, ...] = ()
 
     def loaded_for(self, method: CompiledMethod) -> tuple[CompiledMethod, ...]:
-        """What a load of a method alone loads, in order."""
+        """What is loaded for one method alone, in order."""
         return (*(self.shared[use.number] for use in method.shared), method)
 
     def figures_of(self, method: CompiledMethod) -> MemoryFigures:
-        """The figures of a load of a method alone."""
+        """The figures of a load of one method alone."""
         *before, own = [loaded.largest.executable.figures for loaded in self.loaded_for(method)]
         kept = peak = 0
         for figures in before:
@@ -189,11 +190,11 @@ class Compiled(NamedTuple):
     """What a compiled program consists of.
 
     Attributes:
-        vkrt: version of what has compiled it.
+        vkrt: the version of vkrt that has compiled it.
         program: name of the file that it was compiled from.
         constants: the methods that only return numbers.
         targets: at least one, each with the same methods.
-        modules: of the shaders that any of them names, by their names.
+        modules: of all shaders that the targets name.
     """
 
     vkrt: str
@@ -208,7 +209,7 @@ RECORDS: dict[str, type] = {cls.__name__: cls for cls in (
     *EXECUTABLE_RECORDS, Compiled, CompiledMethod, CompiledShape, CompiledTarget, Constant,
     ConstantMethod, Executable, IndexLimit, Limit, MethodPlan, Module, ModuleBinding, Read,
     ReadArgument, SharedUse, Tensor)}
-# What annotations of these call a union, a name out of some, and anything
+# Annotations of these records: unions, names out of a list, and values of any type
 UNIONS = {"Command": "DispatchCommand | CopyCommand | BarrierCommand"}
 ENUMS = {"BlockKind": BLOCK_KINDS, "Dtype": tuple(ITEMSIZE), "Role": ROLES}
 ANYTHING = ("None", "bool", "int", "float", "str", "tuple[Any, ...]", "ReadArgument", "Tensor")

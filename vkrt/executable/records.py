@@ -1,8 +1,8 @@
 """The commands of a method at one shape, as the runtime records and submits them.
 
-`vkrt.plan.commands` makes them of a command list and its memory plan. They refer to nothing but
-storages by number, shaders by name and kernels of the host by name: neither to a graph nor to the
-way from there. Stages, accesses and formats are numbers of Vulkan's.
+`vkrt.plan.commands` makes them of a command list and its memory plan. They refer only to storages
+by number, and to shaders and kernels of the host by name. They do not refer to a graph, nor to the
+records between a graph and them. Stages, accesses and formats are numbers of Vulkan's.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class HostArray(NamedTuple):
     """A contiguous row-major array in host-visible memory.
 
     Attributes:
-        range: where; what is behind the elements is padding, which kernels take to be zero.
+        range: where it lies; bytes behind the elements are padding, which kernels take to be zero.
         sizes: of the array.
         dtype: of its elements.
     """
@@ -124,7 +124,7 @@ class HostArray(NamedTuple):
 
 
 class RowTable(NamedTuple):
-    """Rows of a file, of which a run reads those alone that it has chosen.
+    """Rows of a file. A run reads only the rows that it has chosen.
 
     Attributes:
         source: number of the file.
@@ -142,16 +142,16 @@ class RowTable(NamedTuple):
 
 
 class HostKernel(NamedTuple):
-    """A kernel that the host runs when the device is done with what comes before, a branch, or a
-    read of rows.
+    """A kernel that the host runs when the device has done the commands before it, or a branch, or
+    a read of rows.
 
     Attributes:
         name: e.g. "aten::mean.out", or `BRANCH` or `ROWS` of `vkrt.work.host_arguments`.
         args: as those of `vkrt.work.records.HostCall`.
         reads, writes: arrays.
-        table: what rows are read of: those that the one array of `reads` names, in its order, to
-            the one of `writes`. A negative number counts from the end, and one that is outside
-            even so is the first or the last row.
+        table: what rows are read from. The array in `reads` has the numbers of the rows; the rows
+            go to the array in `writes`, in the same order. A negative number counts from the end. A
+            number that is outside even so is the first or the last row.
     """
 
     name: str
@@ -190,7 +190,7 @@ class ExecutionPlan(NamedTuple):
         inputs: what is written before a run; None where nothing reads an input, or it is no tensor.
         outputs: what is read after a run; None where an output is no tensor.
         skips_branches: whether a branch that is not taken can be left out. It cannot where
-            activations wait in the host's memory: they come and go there too.
+            activations are spilled: spills and reloads are in branches too.
     """
 
     storages: tuple[Storage, ...]
@@ -214,7 +214,7 @@ class ExecutionPlan(NamedTuple):
 
     @property
     def accesses(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Of every step (storages that it writes, storages that it reads or writes)."""
+        """For every step (storages that it writes, storages that it reads or writes)."""
         for submission in self.submissions:
             for command in submission.commands:
                 if isinstance(command, DispatchCommand):

@@ -15,13 +15,13 @@ class StateTensor(NamedTuple):
     Attributes:
         name: of the tensor in the program.
         sizes, dtype: of its elements, which lie contiguous and row-major.
-        range: where it lies; it begins its storage's bytes or follows other states there.
+        range: where it lies: at the start of its storage, or behind other states there.
         nbytes: of the elements, without padding.
         source, offset: where the file has the value it begins with.
         is_zero: it begins with zeros, which are not read.
-        places: how many places of a text it has rows for, where operators write the rows of the
-            places that they are given and leave the others: going back to an earlier place is to
-            forget the rows behind it. 0 for a state whose new value is made of all of the old one.
+        places: how many places of a text it has rows for, if operators write only the rows of the
+            places that they are given. To go back to an earlier place is then to forget the rows
+            behind it. 0 for a state whose new value is made of all of the old one.
     """
 
     name: str

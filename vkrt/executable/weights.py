@@ -23,7 +23,8 @@ class StridedCopy(NamedTuple):
 
 
 class WeightRead(NamedTuple):
-    """A weight whose memory the host, or the device through an import of the file, reads whole.
+    """A weight that is read as a whole: by the host, or by the device through an import of the
+    file.
 
     Attributes:
         storage: number of the storage.
@@ -121,7 +122,7 @@ class PrepackPlan(NamedTuple):
 
 
 class Reload(NamedTuple):
-    """When a streamed weight may be brought to its place, which others have had before it.
+    """When a streamed weight may be brought to its place, which other weights have used before it.
 
     Attributes:
         ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
@@ -149,18 +150,18 @@ class ReloadPlan(NamedTuple):
 
 
 class WeightPlan(NamedTuple):
-    """All weights of a method. Those that another method has on the device are none of these.
+    """All weights of a method, without those that another method has on the device.
 
     Attributes:
         weights: numbers of the storages that are weights, in the order of the file.
-        contents: for each of them a text: equal ones are weights that are made of the same bytes in
-            the same way, within one program.
+        contents: for each of them a text. Within one program, weights with equal texts are made of
+            the same bytes in the same way.
         blocks: their memory, and the pool of those that are streamed.
-        is_eager: whether all of it is allocated before anything is packed.
-        mapped: the device reads the file's own bytes.
-        written: the host reads and packs them straight into their memory.
-        prepack: they pass a staging buffer, once.
-        streamed: they are brought to their places in every run, in the order of the stream.
+        is_eager: whether all blocks are allocated before anything is packed.
+        mapped: weights of which the device reads the file's own bytes.
+        written: weights that the host reads and packs straight into their memory.
+        prepack: how other weights pass a staging buffer, once.
+        streamed: weights that are brought to their places in every run, in the order of the stream.
         upload_bytes: of the staging buffer that streamed weights pass; 0 where the host writes the
             pool.
         reloads: None where nothing is streamed.
@@ -181,6 +182,6 @@ class WeightPlan(NamedTuple):
 
     @property
     def copied(self) -> tuple[WeightRead | StagedRead, ...]:
-        """What leaves the file while the method is loaded."""
+        """The reads that copy bytes of files while the method is loaded."""
         staged = [read for batch in self.prepack.batches for read in batch.reads]
         return (*self.written, *staged)

@@ -44,7 +44,7 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
         UnsupportedError: ExecuTorch is not installed, or of a release that vkrt was not tested
             with (`VKRT_EXECUTORCH_ANY_VERSION=1` tries it all the same).
         VkrtError: the runtime has a backend of this name already, or no room for one more; or
-            programs are loaded, and the options are others.
+            programs are loaded, and the options differ.
     """
     from vkrt.executorch.runtime import find_runtime
     from vkrt.plan.options import LoadOptions
@@ -79,8 +79,8 @@ def _connect(runtime: Runtime, device: Any, options: Any) -> None:
 
 
 def last_error() -> str | None:
-    """What went wrong when ExecuTorch's runtime called vkrt last in this thread, in words: the
-    runtime itself hands on codes only. None if nothing did: then it is the runtime's own fault."""
+    """The error, in words, of the last call of ExecuTorch's runtime to vkrt in this thread; the
+    runtime passes on only codes. None if that call succeeded: then the runtime itself failed."""
     from vkrt.executorch.failures import last_error as found
 
     return found()

@@ -18,11 +18,11 @@ _SAME = ({"int64", "int32"}, {"float64", "float32", "float16"})
 
 
 class Arguments:
-    """Which values of a call are which inputs and outputs of a delegate.
+    """Finds which values of a call are which inputs and outputs of a delegate.
 
     Args:
-        blob: what was read from the delegate.
-        where: it is, for messages.
+        blob: the delegate's graph.
+        where: the delegate's place, for messages.
     """
 
     def __init__(self, blob: pte.VkGraph, where: str):
@@ -33,12 +33,12 @@ class Arguments:
         self._count = -1
 
     def of(self, values: Sequence[Any]) -> Call:
-        """The values of one call, told apart.
+        """The values of one call, as inputs and outputs.
 
         Raises:
             InputError: there are too few of them.
             UnsupportedError: there are more than the delegate has, and the file does not say which
-                they are.
+                is which.
         """
         if self._places is None or len(values) != self._count:
             self._places, self._count = self._find(values), len(values)
@@ -46,14 +46,14 @@ class Arguments:
         return Call([values[i] for i in inputs], [(number, values[i]) for number, i in outputs])
 
     def _find(self, values: Sequence[Any]) -> tuple[list[int], list[tuple[int, int]]]:
-        """Places of the inputs, and (number of the output, place) for the values it goes to."""
+        """Places of the inputs, and (number of the output, place) of each value that takes it."""
         inputs, outputs = len(self._inputs), len(self._outputs)
         if len(values) == inputs + outputs:
             return list(range(inputs)), [(n, inputs + n) for n in range(outputs)]
         if len(values) < inputs + outputs:
             raise InputError(f"{self._where}: a delegate with {inputs} inputs and {outputs} "
                              f"outputs is called with {len(values)} values")
-        # Which values are inputs is not said either.
+        # Nothing says how many of the values are inputs, either.
         outer = [_outer(value) for value in values]
         found, refused = [], None
         for split in range(inputs, len(values) - outputs + 1):
@@ -77,7 +77,7 @@ class Call:
 
     Args:
         inputs: in the order of the delegate.
-        outputs: number of the delegate's output and the value it goes to; several may take one.
+        outputs: (number of the delegate's output, value that takes it); an output may have several.
     """
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[tuple[int, Any]]):
@@ -94,7 +94,7 @@ class Call:
                 for number, (value, info) in enumerate(zip(self._inputs, infos))]
 
     def outputs(self, sizes: Sequence[tuple[int, ...]], infos: Sequence[TensorInfo]) -> list[Any]:
-        """Arrays for the outputs: where possible the values' own memory, given its sizes.
+        """Arrays for the outputs: where possible the memory of the values, which are resized.
 
         Raises:
             InputError: a value cannot take the sizes.
@@ -112,7 +112,7 @@ class Call:
                 for array, size, info in zip(made, sizes, infos)]
 
     def finish(self, results: Sequence[Any]) -> None:
-        """Copies the results that do not lie in their values yet."""
+        """Copies results that are not in the memory of their values yet."""
         for number, value in self._outputs:
             result = results[number]
             if value.number is not None:
@@ -132,7 +132,7 @@ def _border(value: Any) -> Tensor | pte.SymInt:
 
 
 def _outer(value: Any) -> Any:
-    """A value of the call, in the same manner."""
+    """A value of the call, in the form of `_border`."""
     if value.number is not None:
         return value.number
     dtype = value.dtype

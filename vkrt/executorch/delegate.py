@@ -27,7 +27,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class _Named(pte.External):
-    """The constants that the runtime has: whether it has one is known when that is read."""
+    """The constants that the runtime has. Whether it has a constant is known when that is read."""
 
     source: FetchedSource
 
@@ -43,9 +43,9 @@ class _Named(pte.External):
 class Delegate:
     """A delegate on the device.
 
-    It is loaded for fixed sizes unless the program says that they change: its compile options, or
-    operators that compute with sizes. A program may be dynamic without saying so there. Then it is
-    loaded anew at the first call with other sizes.
+    It is loaded for fixed sizes, unless its compile options or operators that compute with sizes
+    say that sizes change. A program may be dynamic and not say so. Then the delegate is loaded anew
+    at the first call with other sizes.
 
     Args:
         method: name of the method it belongs to.
@@ -53,13 +53,13 @@ class Delegate:
             needed any more.
         options: compile options of the delegate, as bytes by name.
         fetch: gets the bytes of a constant by its key, see `FetchedSource`.
-        device, allocator, store, report: what it shares with others.
+        device, allocator, store, report: shared with other delegates.
         load_options: how it is loaded.
         closed: called with the delegate when it is closed.
 
     Raises:
         FormatError: the blob or a constant is damaged, or the runtime does not have a constant.
-        UnsupportedError: it needs what vkrt does not have (everything is named).
+        UnsupportedError: it needs what vkrt does not have (the message names everything).
         VulkanError: the device failed. Nothing stays allocated.
     """
 
@@ -97,7 +97,7 @@ class Delegate:
             return pte.read_delegate(view, pte.Span(0, len(view)), {}, _Named(self._named))
 
     def _take(self, blob: Any, graph: pte.VkGraph) -> Source:
-        """The blob as a source: a copy of it, as long as there are no constants in it."""
+        """The blob as a source: the blob itself if it has constants, else a copy."""
         if any(not constant.source for constant in graph.constants):
             self._borrowed = blob
             return Source.wrap(blob, "the delegate's blob")
@@ -114,7 +114,7 @@ class Delegate:
         graph = build_delegate_graph(blob, self.name, kernels(), find_dynamic, mutated, dynamic)
         report.stopwatch.mark("build the graph")
         report.file_plan += graph.file_arena
-        # Keys are shared by everything that is loaded where they say what the bytes are.
+        # Delegates share weights only if the keys identify the bytes (by their sha256).
         shared = all(c.key and _SHA256.fullmatch(c.key) for c in blob.constants)
         return Method(graph, self._sources, self._device, options=self._options, report=report,
                       store=self._store if shared else None, allocator=self._allocator)
@@ -123,13 +123,13 @@ class Delegate:
         """Runs the delegate once.
 
         Args:
-            values: of the call, inputs and then outputs, as `vkrt.executorch.bridge.Value` has
-                them. Outputs are given the sizes that they have at these inputs.
+            values: the inputs and then the outputs of the call, as `vkrt.executorch.bridge.Value`s.
+                Outputs are resized to the sizes that they have at these inputs.
 
         Raises:
-            InputError: they do not fit.
+            InputError: the values do not fit.
             UnsupportedError: the file does not say which of the values is which.
-            StateError: another thread runs the delegate, or loading it for other sizes had failed.
+            StateError: another thread runs the delegate, or loading it for other sizes failed.
             VulkanError: the device failed.
         """
         if not self._running.acquire(blocking=False):
@@ -157,7 +157,7 @@ class Delegate:
         call.finish(results)
 
     def _load_dynamic(self, method: Method, inputs: Sequence[np.ndarray]) -> Method:
-        """Loads the delegate anew, for sizes that change; what it keeps from run to run stays."""
+        """Loads the delegate anew for sizes that change, and keeps its state."""
         for number, (array, info) in enumerate(zip(inputs, method.metadata.inputs)):
             if array.ndim != len(info.sizes) or any(
                     size > bound for size, bound in zip(array.shape, info.sizes)):

@@ -1,4 +1,4 @@
-"""Errors on their way to ExecuTorch, which knows codes only: the text waits in `last_error`."""
+"""Errors on their way to ExecuTorch, which knows only codes; `last_error` has the text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkrt.errors import (
     UnsupportedError,
 )
 
-# The first that an exception is an instance of; the numbers are those of ExecuTorch's `Error`.
+# The first class that fits an exception counts; the numbers are those of ExecuTorch's `Error`.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (DeviceMemoryError, 0x31),  # DelegateMemoryAllocationFailed
     (UnsupportedError, 0x10),  # NotSupported
@@ -29,7 +29,7 @@ _local = threading.local()
 
 
 def last_error() -> str | None:
-    """What vkrt had to say when ExecuTorch's runtime called it last in this thread.
+    """The error of the last call of ExecuTorch's runtime to vkrt in this thread.
 
     Returns:
         The name and the message of the exception; None if that call went well, or there was none.
@@ -38,18 +38,18 @@ def last_error() -> str | None:
 
 
 def succeeded() -> None:
-    """Forgets what a call before has raised: what fails next may be the runtime's own."""
+    """Forgets the error of an earlier call: the next error may be the runtime's own."""
     _local.text = None
 
 
 def failed(error: BaseException) -> int:
-    """Keeps what a call has raised for `last_error`.
+    """Keeps the exception of a call for `last_error`.
 
     Returns:
         The runtime's code for it.
     """
     _local.text = f"{type(error).__name__}: {error}"
     if isinstance(error, KeyboardInterrupt):
-        # The runtime would make an error of it: it is raised again once the runtime has returned.
+        # The runtime turns it into an error: it is raised again once the runtime has returned.
         _thread.interrupt_main()
     return next((code for kind, code in _CODES if isinstance(error, kind)), _INTERNAL)

@@ -20,11 +20,11 @@ class Host:
     """Opens the device for the first delegate and closes it after the last one.
 
     Args:
-        device: which, as `vkrt.load` has it; an open `vkrt.Device` stays the caller's.
+        device: as in `vkrt.load`; an open `vkrt.Device` stays the caller's.
         options: how delegates are loaded.
 
     Attributes:
-        made_of: these two.
+        made_of: (device, options).
     """
 
     def __init__(self, device: Any, options: LoadOptions):

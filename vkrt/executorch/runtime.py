@@ -1,4 +1,4 @@
-"""ExecuTorch's runtime in this process: the release it is of, and its functions."""
+"""ExecuTorch's runtime in this process: its release, and its functions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from vkrt.errors import UnsupportedError, VkrtError, missing_package
 
-# What was tested, first and last
+# The first and the last release that were tested
 TESTED = (1, 4, 0), (1, 5, 1)
 ANY_VERSION = "VKRT_EXECUTORCH_ANY_VERSION"
 
 # The extension module that holds the runtime, or leads to it: from 1.5 on, and before
 _MODULES = ("executorch.extension.pybindings._C", "executorch.extension.pybindings._portable_lib")
 
-# Their names as the compiler writes them
+# The mangled names of its functions
 _REGISTER = "_ZN10executorch7runtime16register_backendERKNS0_7BackendE"
 _FIND = "_ZN10executorch7runtime17get_backend_classEPKc"
 _RESIZE = ("_ZN10executorch7runtime8internal18resize_tensor_implEPNS0_7etensor10TensorImplE"
@@ -54,7 +54,7 @@ def functions_of(library: str) -> Runtime:
     """The functions in a library that is loaded already, or in those it was linked with.
 
     Raises:
-        VkrtError: it is not loaded, or one of them is not there.
+        VkrtError: the library is not loaded, or has not all of the functions.
     """
     try:
         opened = ctypes.CDLL(library, mode=os.RTLD_NOW | os.RTLD_NOLOAD)

@@ -1,1 +1,1 @@
-"""Files: those that are taken for a program, and those that may be written over."""
+"""Files that are mistaken for a program, and files that may be written over."""

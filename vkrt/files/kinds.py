@@ -1,4 +1,4 @@
-"""Kinds of files that are taken for a program: recognised by their first bytes, for messages."""
+"""Kinds of files that are mistaken for a program: recognised by their first bytes, for messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _zip_with(*parts: bytes) -> Callable[[bytes], bool]:
 
 
 def _protobuf_with(is_second: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
-    """Whether it is a message that begins with a small version and then has such bytes: the first
-    field is how ONNX and Core ML begin, the second tells them apart."""
+    """Whether it is a protobuf message that begins with a small version, followed by bytes that
+    pass `is_second`. ONNX and Core ML begin with a version; the second field tells them apart."""
     return lambda head: len(head) > 4 and head[0] == 0x08 and head[1] < 0x80 and is_second(head[2:])
 
 
-# What it is, whether a file that begins so is one, and what to do then
+# (what the file is, whether a file that begins so is one, what to do then)
 KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
     ("a pointer of Git LFS, not the file that it stands for", _begins(b"version https://git-lfs"),
      "get the file by `git lfs pull` in its repository"),
@@ -54,7 +54,7 @@ KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
      _begins(*(b"\x80" + bytes([protocol]) for protocol in range(2, 6))), EXPORT),
     ("a zip archive", _begins(b"PK\x03\x04"), "unpack it, and name the .pte file that it has"),
     ("a gzip archive", _begins(b"\x1f\x8b"), "unpack it, and name the .pte file that it has"),
-    # Its name of the producer, its graph or its operator sets; a description's inputs
+    # ONNX has the producer's name, the graph or the operator sets next, Core ML a description
     ("an ONNX model", _protobuf_with(lambda rest: rest[0] in b"\x3a\x42" or (
         rest[0] == 0x12 and rest[2:3].isalpha())), EXPORT),
     ("a Core ML model", _protobuf_with(lambda rest: rest[0] == 0x12), EXPORT),
@@ -62,11 +62,11 @@ KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
 
 
 def mistaken(name: str, head: bytes, identifier: bytes = b"ET12") -> str:
-    """What to say of a file that was taken for a program; "" where its bytes say nothing.
+    """The message for a file that was mistaken for a program; "" where its bytes say nothing.
 
     Args:
         head: its first `HEAD_BYTES` bytes, or all.
-        identifier: of what it was taken for; one that has it is damaged.
+        identifier: of the kind it was taken for; a file that has it is damaged.
     """
     if not head:
         return f"{name} is empty"

@@ -1,7 +1,7 @@
-"""Which files vkrt writes over: those that hold what it writes there, and empty ones. A new file is
-there whole or not at all.
+"""Which files vkrt writes over: files of the kind that it writes there, and empty ones. A new file
+is there whole or not at all.
 
-A name that was mistyped is the name of a photo or of a program as soon as of anything else.
+A mistyped name may well be the name of a photo or of a program.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ HEAD_BYTES = 256
 
 def is_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], bool], *,
                    renames: bool = True) -> bool:
-    """Whether a file may be written over: there is none, an empty one, or such a one.
+    """Whether a file may be written over: there is none, it is empty, or it is of the right kind.
 
     Args:
         is_such: whether a file that begins with these bytes is one of the kind to be written.
-        renames: the new file takes the name of the old one, also where that is a device or a pipe;
-            else these are written to as they are.
+        renames: whether the new file takes the name of the old one. It would replace a device or a
+            pipe too, which is then refused; else these are written to as they are.
 
     Raises:
         OSError: the file cannot be read.
@@ -62,11 +62,11 @@ def check_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], b
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the name at the end if all goes well; if not nothing is left,
-    and a file that was there stays. A device or a pipe is written to as it is.
+    """A file to write to, which takes the name at the end if all goes well. If not, nothing is left
+    of it, and a file that was there stays. A device or a pipe is written to as it is.
 
     Args:
-        mode: of a new file, less what the umask takes away; one that was there keeps its own.
+        mode: of a new file, less what the umask takes away; a file that was there keeps its own.
 
     Raises:
         OSError: it cannot be written, with its name.

@@ -1,8 +1,8 @@
 """The graph of one delegate without the program around it, as another runtime hands it over.
 
-A method is made up that calls the delegate once and does nothing else. What the program would say
-of the values at the border is taken from the delegate itself: the dtypes of its staging, and sizes
-that are upper bounds. Symbolic integers enter in tensors of one element.
+The module invents a method that calls the delegate once and does nothing else. The dtypes and sizes
+of the values at the border, which a program would state, come from the delegate itself: the dtypes
+of its staging, and sizes that are upper bounds. Symbolic integers enter as tensors of one element.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Ker
     """The graph of one delegate.
 
     Args:
-        blob: what was read from it.
+        blob: the graph that was read from it.
         name: of the method it belongs to.
         kernels, find_dynamic, mutated: as `vkrt.graph.build.build_graph` has them.
         dynamic: whether calls may pass less than the sizes of the delegate's inputs.
@@ -54,21 +54,22 @@ def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Ker
 
 
 def _leave_open(graph: Graph) -> None:
-    """Any dimension may change: sizes that go together do not always tell which of them the program
-    around the delegate changes, and each call has the right ones."""
+    """Marks all dimensions of dynamic tensors as dynamic: sizes that fit together do not always
+    show which of them the program around the delegate changes, and each call passes sizes that
+    fit."""
     for tensor in (*graph.inputs, *graph.outputs):
         if isinstance(tensor, Tensor) and tensor.dynamic_dims:
             tensor.dynamic_dims = tuple(range(tensor.rank))
 
 
 def is_dynamic(blob: pte.VkGraph) -> bool:
-    """Whether a delegate computes with sizes or values of its inputs, as only those do whose
-    inputs change. One that does not may be dynamic all the same."""
+    """Whether a delegate computes with sizes or values of its inputs. Only delegates whose inputs
+    change do so, but not all of them."""
     return any(isinstance(value, pte.SymInt) for value in blob.values)
 
 
 def _border(value: Any, dynamic: bool) -> pte.TensorMeta:
-    """What a program would say of a delegate's input or output."""
+    """The record that a program would have for a delegate's input or output."""
     if not isinstance(value, pte.VkTensor):
         return pte.TensorMeta(_NUMBERS["int32"], "int32", (1,), (0,))
     dtype = value.staging_dtype

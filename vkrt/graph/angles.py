@@ -1,9 +1,9 @@
 """Angles are float32, also where the file says half.
 
-The exporter's `force_fp16` makes the arguments of sines and cosines halves, and all that they are
-computed from. The half next to an angle of 999 may be 0.25 away: what an embedding of timesteps or
-positions has of its fastest frequencies is then noise. Such tensors are small; those that come out
-of layers keep their dtype.
+The exporter's `force_fp16` makes the arguments of sines and cosines float16, and all tensors that
+they are computed from. Near an angle of 999 float16 may be wrong by 0.25: the fastest frequencies
+of an embedding of timesteps or positions are then noise. Such tensors are small. Tensors that
+layers compute keep their dtype.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from vkrt.work.tensor import Tensor
 
 FUNCTIONS = frozenset({"aten.sin.default", "aten.cos.default"})
 COPIES = frozenset({"aten._to_copy.default", "dim_order_ops._to_dim_order_copy.default"})
-# Of numbers, or of tensors of any dtype
+# Operators on numbers, or on tensors of any dtype
 MAKERS = COPIES | {"aten.arange.start_step", "aten.full.default"}
-# Of several tensors, whose dtypes are promoted
+# Operators on several tensors, whose dtypes are promoted
 PROMOTING = frozenset({"aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor",
                        "aten.pow.Tensor_Tensor", "aten.cat.default"})
-# Of one tensor, whose dtype the result has
+# Operators on one tensor, whose dtype the result has
 CARRYING = frozenset({
     "aten.add.Scalar", "aten.sub.Scalar", "aten.rsub.Scalar", "aten.mul.Scalar", "aten.div.Scalar",
     "aten.pow.Scalar", "aten.pow.Tensor_Scalar", "aten.exp.default", "aten.exp2.default",
@@ -33,8 +33,8 @@ CARRYING = frozenset({
 
 
 def widen_angles(graph: Graph) -> None:
-    """Makes halves float32 that nothing but sines and cosines is computed from, and that are
-    computed, element by element, from numbers, constants and inputs of float32 alone."""
+    """Makes a float16 tensor float32 if only sines and cosines are computed from it, and if it is
+    computed, element by element, only from numbers, constants and inputs of float32."""
     makers = {out: node for node in graph.nodes if node.op in MAKERS | PROMOTING | CARRYING
               for out in node.outs}
     given = {tensor for tensor in graph.inputs
@@ -59,7 +59,7 @@ def widen_angles(graph: Graph) -> None:
                     for node in readers[tensor])
                 and (tensor not in makers or _is_wide(makers[tensor], wide)))
 
-    # One that goes may take others with it.
+    # Once one tensor is removed, others may not stay either.
     while left_out := {tensor for tensor in wide if not stays(tensor)}:
         wide -= left_out
     for tensor in wide:
@@ -67,7 +67,7 @@ def widen_angles(graph: Graph) -> None:
 
 
 def _is_wide(node: Node, wide: set[Tensor]) -> bool:
-    """Whether a node may give a float32 where these tensors are."""
+    """Whether a node may have a float32 result if the tensors in `wide` are float32."""
     sources = [tensor in wide or tensor.dtype == "float32" for tensor in node.tensors()]
     if node.op in MAKERS:
         return all(tensor in wide or tensor.constant is not None or tensor.dtype != "float16"

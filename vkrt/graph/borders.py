@@ -1,17 +1,17 @@
-"""Borders of a delegate: which of a call's values are which of the delegate's inputs and outputs.
+"""Borders of a delegate: which values of a call are which inputs and outputs of the delegate.
 
 A call has a value for every input and output that the delegate had when the program was divided.
 The exporter then simplifies the delegate and writes its inputs and outputs anew, in the same order,
 but without some of them:
 
 * An input that no operator reads any more is left out.
-* Outputs are gathered in a set of nodes, in the order in which they first occur. A copy of a
-  value that is an output too becomes that value, and stands there once.
+* Outputs are gathered in a set of nodes, in the order in which they first occur. If an output is a
+  copy of another output, both become one value, which is listed once.
 
-Where that happened the call has more values than the delegate, and the file does not say which they
-are. What is known is the order, and that sizes and dtypes agree; of inputs also what the program
-overwrites later ([overwrites](overwrites.py)), and of which the data decide the size
-([counts](counts.py)).
+In these cases the call has more values than the delegate, and the file does not say which ones the
+delegate lacks. The order is known, and sizes and dtypes have to agree. Of inputs it is also known
+which ones the program overwrites later ([overwrites](overwrites.py)), and of which ones the data
+decide the size ([counts](counts.py)).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
             others: Callable[[int, int], Iterable[int | None]]) -> list[set[int | None]]:
-    """What each value of a call may be: numbers of the delegate's, which stand for the first time
-    in their order.
+    """For each value of a call, the numbers of the delegate's values that it may be. The first uses
+    of the delegate's values are in the order of their numbers.
 
     Args:
         inner, outer: how many values the delegate and the call have.
-        fits: whether the delegate's value of a number may be the call's of another.
-        others: what a value may be that is none of the delegate's for the first time, by the
-            number of those before it and its own: those again, or None for one that the delegate
-            does not have.
+        fits: gets numbers of a value of the delegate and of the call; whether they may be the same.
+        others: gets how many of the delegate's values stand before a value of the call, and the
+            number of the latter. What it may be instead of the delegate's next value: one of those
+            before it again, or None for a value that the delegate does not have.
 
     Returns:
-        For every value of the call the choices that leave one for all others; empty sets where
-        there are none. There is one way to choose if each has one choice.
+        For every value of the call, the choices with which all other values have one too; empty
+        sets where there are none. The assignment is unique if every set has one choice.
     """
     def steps(place: int, used: int) -> Iterator[tuple[int | None, int]]:
         """(choice, number of the delegate's values used then) for the call's value `place`."""
@@ -49,7 +49,7 @@ def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
             if other is None or fits(other, place):
                 yield other, used
 
-    # From how many values used before each place the end can be reached with all of them used
+    # For each place: with how many values used before it all of them can be used by the end
     ends = [set[int]() for _ in range(outer)] + [{inner}]
     for place in reversed(range(outer)):
         few, many = max(0, inner - (outer - place)), min(inner, place)
@@ -73,7 +73,7 @@ def fits(inner: Any, outer: Any) -> bool:
     if not isinstance(outer, Tensor):
         return False
     one = inner.numel == outer.numel == 1
-    # A constant has no border's dtype: with force_fp16 it has another than the program's.
+    # A constant does not have a border's dtype: with force_fp16 its dtype is not the program's.
     same = (inner.constant is not None
             or device_dtype(inner.host_dtype) == device_dtype(outer.host_dtype))
     return same and (one or inner.sizes == outer.sizes)
@@ -84,10 +84,10 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
     """For each of a delegate's inputs the number of the call's value that it is.
 
     Args:
-        may_lack: whether the program has a reason for which a value of the call, by its number, is
-            left out behind so many inputs of the delegate (`vkrt.graph.overwrites`,
-            `vkrt.graph.counts`). It is asked where sizes and dtypes leave a doubt. By default no
-            value has one.
+        may_lack: gets the number of a value of the call, and how many of the delegate's inputs
+            stand before it. Whether the program has a reason to leave the value out
+            (`vkrt.graph.overwrites`, `vkrt.graph.counts`). It is asked where sizes and dtypes leave
+            a doubt. By default no value may be left out.
 
     Raises:
         UnsupportedError: the file does not say.
@@ -97,7 +97,7 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
 
     found = choices(len(inner), len(outer), fit, lambda _used, _place: (None,))
     if any(len(each) > 1 for each in found):
-        # What can only be left out, such as a number, needs no reason.
+        # A value that can only be left out, such as a number, needs no reason.
         known = choices(len(inner), len(outer), fit, lambda used, place: (
             (None,) if found[place] == {None} or may_lack(place, used) else ()))
         found = known if all(len(each) == 1 for each in known) else found

@@ -79,24 +79,24 @@ class Builder:
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
-        # With the delegate that each is in, as states have it
+        # Each with the number of its delegate, as states have it
         self.constants: dict[Tensor, int] = {}
         # Nodes and symbols in order
         self.chain: list[Node | Symbol] = []
         # Inputs of the method by the tensors that hold their elements
         self.origins: dict[Tensor, int] = {}
-        # The input, and which element of it, that a tensor of one element holds
+        # For a tensor of one element: which element of which input it holds
         self.elements: dict[Tensor, tuple[int, int]] = {}
-        # Values that an instruction has had among its arguments
+        # Values that were arguments of an instruction so far
         self.touched: set[int] = set()
-        # Under which conditions the nodes run that are being added
+        # The conditions under which the nodes run that are being added
         self.predicate: Predicate = ()
-        # How many sizes the data decide, the values that have them, and the places in masks: by
-        # mask and the conditions under which they are looked for
+        # How many sizes the data decide, the values with such sizes, and the places in masks, by
+        # the mask and by the conditions under which they are counted
         self.counts = 0
         self.counted: set[int] = set()
         self.mask_places: dict[tuple[Tensor, Predicate], tuple[Tensor, ...]] = {}
-        # What was made so far of tensors that loops make part by part, by value id
+        # The parts, so far, of tensors that loops make part by part, by value id
         self.parts: dict[int, list[Tensor]] = {}
 
     def build(self) -> Graph:
@@ -110,7 +110,7 @@ class Builder:
                         if isinstance(value, Tensor)}
         ControlFlow(self, self.plan.instructions).walk()
         self.find_views(self.plan.outputs)
-        # Now that all delegates have said in which dtypes they take their values.
+        # By now all delegates have fixed the dtypes in which they take their values.
         borders = [*self.graph.inputs, *(self.values[i] for i in self.plan.outputs)]
         self.chain = [new for entry in Pairs(self.chain, borders).rewritten()
                       for new in ((entry,) if isinstance(entry, Symbol)
@@ -160,7 +160,7 @@ class Builder:
         DelegateNodes(self, self.blobs[reference.span], call.delegate).join(call.args)
 
     def _mark_dynamic(self, outputs: list[Any]) -> None:
-        """Notes what calls may change; keeps the chain only where that is anything."""
+        """Notes what calls may change; keeps the chain only if there is anything."""
         changes = any(isinstance(entry, Symbol) and entry.kind == "read" for entry in self.chain)
         for index, tensor in zip(self.plan.inputs, self.graph.inputs):
             if getattr(self.plan.values[index], "dynamism", 0):
@@ -226,8 +226,8 @@ class Builder:
     # Numbers outside of the delegates
 
     def integer(self, value_id: int) -> Any:
-        """The integer or `Symbol` that a value is, None where it is none. An input that the file
-        has no value for is an integer if something takes it as one."""
+        """The integer or `Symbol` that a value is; None if it is neither. An input without a value
+        in the file becomes an integer if an instruction uses it as one."""
         value = self.values[value_id]
         if value is None and value_id in self.plan.inputs and value_id not in self.made:
             number = self.plan.inputs.index(value_id)
@@ -236,7 +236,8 @@ class Builder:
         return value if isinstance(value, (int, Symbol)) else None
 
     def read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        """An element of a tensor as a symbolic integer. It must be an element of an input, which
+        the host knows."""
         number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
         if number is None or not -tensor.numel <= element < tensor.numel:
             self.unsupported["symbolic integer read from a computed tensor"] += 1
@@ -246,8 +247,8 @@ class Builder:
     # Values that are read and written
 
     def find_views(self, value_ids: Sequence[int]) -> None:
-        """Makes values that are about to be read, or are in lists that are, views of what was
-        written to their memory since (see `vkrt.graph.views`)."""
+        """Makes values that are about to be read, also those in lists, views of values that were
+        written to the same memory since (see `vkrt.graph.views`)."""
         for value_id in value_ids:
             value = self.values[value_id]
             is_list = isinstance(value, (pte.TensorList, pte.OptionalTensorList))
@@ -269,7 +270,7 @@ class Builder:
             self.follow(source, result)
 
     def set(self, value_id: int, tensor: Tensor) -> None:
-        """Makes a tensor, which a delegate has made, what a value of the program is."""
+        """Gives a value of the program another tensor; a state holds it from then on."""
         old = self.values[value_id]
         if self.states.is_kept(value_id) and isinstance(old, Tensor):
             tensor = self.convert(tensor, old.dtype)
@@ -280,7 +281,7 @@ class Builder:
         self.writes.add(value_id)
 
     def refuse_predicated(self) -> None:
-        """Refuses what changes a state, if it only runs under a condition."""
+        """Refuses a change of a state that only runs under a condition."""
         if self.predicate:
             self.unsupported["control flow (a branch that changes a buffer)"] += 1
 
@@ -299,7 +300,7 @@ class Builder:
         return new
 
     def is_known(self, value_id: int) -> bool:
-        """Whether a value of the program is there before the instruction that is being added."""
+        """Whether a value of the program exists before the instruction that is being added."""
         return value_id in self.made or value_id in self.plan.inputs or getattr(
             self.values[value_id], "constant", None) is not None
 

@@ -1,14 +1,14 @@
 """Control flow: which instructions of a method run, and in which order.
 
-Numbers that the file decides (the rounds of `map` and `scan`, which compare integers of the file)
-are known here: their jumps are followed, so that a loop becomes as many copies of its nodes as it
-has rounds. What a tensor decides (`torch.cond`) is known when the method runs: the nodes of both
-branches stand one after the other, each with its predicate, and where both have written a value, a
-`where` makes one of the two. Nothing that a branch makes is read outside of it but by that.
+A jump on numbers of the file (the rounds of `map` and `scan`, which compare integers of the file)
+is decided here. Such jumps are followed, so that a loop becomes as many copies of its nodes as it
+has rounds. A jump on a tensor (`torch.cond`) is decided when the method runs. The nodes of both
+branches then stand one after the other, each with its predicate; where both branches have written a
+value, a `where` selects one of the two. Only this `where` reads results of a branch outside of it.
 
-In the file a condition is a jump over the first branch if it is false. At the end of that branch a
-jump on the constant False leads over the second one, and in both, MoveCalls give the results the
-same values.
+In the file a condition is a jump that skips the first branch if the condition is false. At the end
+of the first branch a jump on the constant False skips the second one. In both branches MoveCalls
+move the results to the same values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vkrt.work.tensor import Tensor, device_dtype
 WHERE = "aten::where.self_out"
 # Instructions that a method may take with all rounds of its loops: more take minutes to prepare.
 MOST = 50_000
-# Conditions within conditions
+# Nested conditions, at most
 DEEPEST = 50
 
 
@@ -60,7 +60,7 @@ class ControlFlow:
                 place += 1
 
     def _jump(self, place: int, jump: pte.JumpFalseCall, first: int, end: int) -> int:
-        """Where a block goes on behind a jump."""
+        """The instruction at which a block goes on after a jump."""
         self.builder.find_views([jump.condition])
         condition = self.builder.values[jump.condition]
         if isinstance(condition, bool):
@@ -74,7 +74,7 @@ class ControlFlow:
             return self._branch(place, jump, condition, end)
         else:
             self._refuse(f"a jump at instruction {place} on what is no bool")
-        # What is missing behind it is named as well.
+        # It goes on, so that the error names what is missing behind the jump as well.
         return place + 1
 
     def _branch(self, place: int, jump: pte.JumpFalseCall, condition: Tensor, end: int) -> int:
@@ -106,7 +106,7 @@ class ControlFlow:
         self.builder.predicate = outer
 
     def _join(self, condition: Tensor, before: _Scope, first: _Scope) -> None:
-        """The values behind two branches, of which the builder has those of the second."""
+        """Joins the values of two branches; the builder has those of the second branch."""
         values, made = self.builder.values, self.builder.made
         for value_id, former in enumerate(before.values):
             a, b = first.values[value_id], values[value_id]

@@ -1,13 +1,13 @@
-"""Counts: results as large as the data say, up to a bound that is in the file.
+"""Counts: sizes of results that the data decide, up to a bound that is in the file.
 
-`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, a symbol like
-the sizes that come from inputs, and its number among the method's. What is read or put by a mask
-of bools is read or put by indices: by the places of what is true in it, which are counted.
+`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, which is a
+symbol like the sizes of inputs, and its number among the method's counts. A mask of bools is
+replaced by indices, the places of True in it, which are counted.
 
-A method knows a count when its run has come there (`vkrt.method.counts`).
+A method knows a count when its run has computed it (`vkrt.method.counts`).
 
-The exporter asserts bounds of counts: so a delegate is called with a tensor of which it reads the
-size alone, and then the assertion goes, and the delegate does not have that input any more.
+The exporter asserts bounds of counts. For such an assertion a delegate gets a tensor of which it
+reads only the size. When the exporter removes the assertion, the delegate loses that input.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def with_counts(builder: Any, name: str, args: tuple[Any, ...], result: Any,
         builder: of the graph, see `vkrt.graph.build`; gets the nodes that make the indices.
         name: of the kernel.
         args: its arguments.
-        result: what the file says of the result.
+        result: the result as the file declares it.
         changes: for each argument whether it is a tensor whose sizes may change.
     """
     if name in COUNTED and isinstance(result, Tensor) and result.rank:
@@ -53,8 +53,8 @@ def with_counts(builder: Any, name: str, args: tuple[Any, ...], result: Any,
 
 
 def may_lack(builder: Any, value_id: int) -> bool:
-    """Whether a value that a call passes to a delegate may be there for its size alone: the data
-    count its rows, and something else reads them."""
+    """Whether a call may pass a value to a delegate for its size alone: the data decide the number
+    of its rows, and something else reads the rows."""
     plan = builder.plan
     return value_id in builder.counted and (value_id in plan.outputs or sum(
         value_id in _with_items(plan, getattr(instruction, "args", ()))
@@ -63,9 +63,8 @@ def may_lack(builder: Any, value_id: int) -> bool:
 
 def read_and_written_early(nodes: Iterable[Node], mutated: Callable[[str], Sequence[int]]
                            ) -> Iterator[str]:
-    """Names of the buffers of which a run that begins twice would read other values the second
-    time: one operator writes rows of them in the middle of a run, and another reads what was there
-    before.
+    """Names of the buffers because of which a run must not begin twice: one operator writes rows of
+    such a buffer in the middle of a run, and another operator reads the old rows.
 
     Args:
         mutated: places of the arguments that an operator changes in place, by its name.
@@ -84,7 +83,7 @@ def read_and_written_early(nodes: Iterable[Node], mutated: Callable[[str], Seque
 
 
 def _with_items(plan: pte.ExecutionPlan, value_ids: Sequence[int]) -> set[int | None]:
-    """The values, and those that are in lists among them."""
+    """The values, and the items of the lists among them."""
     lists = (plan.values[value_id] for value_id in value_ids)
     return {*value_ids, *(one for found in lists
                           if isinstance(found, (pte.TensorList, pte.OptionalTensorList))
@@ -92,14 +91,14 @@ def _with_items(plan: pte.ExecutionPlan, value_ids: Sequence[int]) -> set[int | 
 
 
 def _count(builder: Any, most: int) -> tuple[Symbol, int]:
-    """A count that is new, and its number."""
+    """A new count, and its number."""
     number = builder.counts
     builder.counts += 1
     return builder.symbol("read", (Count(number, most),), most), number
 
 
 def _without_masks(builder: Any, name: str, indices: Sequence[Any], result: Any) -> list[Any]:
-    """Indices with those of all places that are true in the place of a mask."""
+    """The indices, with each mask replaced by the indices of its True elements."""
     found: list[Any] = []
     for index in indices:
         if not isinstance(index, Tensor) or index.dtype != "bool" or not index.rank:
@@ -116,7 +115,7 @@ def _without_masks(builder: Any, name: str, indices: Sequence[Any], result: Any)
 
 
 def _places(builder: Any, mask: Tensor, most: int) -> tuple[Tensor, ...]:
-    """For each dimension of a mask the indices of what is true in it."""
+    """For each dimension of a mask the indices of its True elements."""
     builder.adopted.add(mask)
     outs = tuple(Tensor((most,), "int32", name=f"places in {mask.name}") for _ in mask.sizes)
     builder.adopted.update(outs)

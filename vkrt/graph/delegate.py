@@ -35,7 +35,7 @@ class DelegateNodes:
 
     Args:
         builder: of the graph, see `vkrt.graph.build`.
-        blob: what was read from the delegate.
+        blob: the graph that was read from the delegate.
         delegate: its number in the method.
     """
 
@@ -81,7 +81,7 @@ class DelegateNodes:
                 f"{self._where}: called with {len(args)} values for {inputs + outputs} inputs and "
                 "outputs. The program mutates a buffer that the file does not name; export it with "
                 "the Vulkan option alias_buffer_mutations=True")
-        # Where the call has more than the delegate, its inputs are what has a value by now.
+        # If a call has more values than the delegate, its inputs are the values that exist by now.
         while inputs < len(args) - outputs and self.builder.is_known(args[inputs]):
             inputs += 1
         return args[:inputs], args[inputs:]
@@ -152,7 +152,7 @@ class DelegateNodes:
         self.local[value_id] = self._shaped(entered, inner.sizes)
 
     def _shaped(self, tensor: Tensor, sizes) -> Tensor:
-        """The tensor under the sizes the delegate knows it by (a 0-d one may be 1-d outside)."""
+        """The tensor with the sizes that the delegate has for it (a 0-d one may be 1-d outside)."""
         if tensor.sizes == sizes:
             return tensor
         result = Tensor(sizes, tensor.dtype, tensor.host_dtype, None, tensor.name)
@@ -162,8 +162,8 @@ class DelegateNodes:
         return result
 
     def _view_sizes(self, tensor: Tensor, sizes) -> list[Any]:
-        """Sizes that differ from a tensor's only in dimensions of size 1, as symbols of its own;
-        others as they are."""
+        """Sizes for a view of a tensor: symbols of the tensor's own sizes where only dimensions of
+        size 1 differ, else the numbers as they are."""
         own = [d for d, size in enumerate(tensor.sizes) if size != 1]
         if [tensor.sizes[d] for d in own] != [size for size in sizes if size != 1]:
             return list(sizes)
@@ -173,7 +173,8 @@ class DelegateNodes:
         return result
 
     def _read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        """An element of a tensor as a symbolic integer. It must be an element of an input, which
+        the host knows."""
         return self.builder.read(tensor, element)
 
     def _resolve(self, value_id: int) -> Any:
@@ -209,7 +210,7 @@ class DelegateNodes:
             self.written.add(out_id)
         outs = (*(self.local[i] for i in out_ids), *changed)
         if not all(isinstance(o, Tensor) for o in outs):
-            # The graph will be refused; a number in its place lets the other nodes be listed too.
+            # The graph will be refused; with a number as the result the other nodes are listed too.
             self.builder.unsupported[call.name] += 1
             for out_id in out_ids:
                 if isinstance(self.local[out_id], pte.SymInt):
@@ -256,7 +257,7 @@ class DelegateNodes:
         return self.builder.states.write(self.delegate, value_id)
 
     def _symbolic(self, name: str, args, out: int) -> bool:
-        """Makes a symbol of what gives or computes a symbolic integer; True if this was such."""
+        """Handles an operator that reads or computes a symbolic integer; False if it is none."""
         if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
             tensor, dim = args
             if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
@@ -267,7 +268,7 @@ class DelegateNodes:
             return True
         if name == SELECT and len(args) == 3 and isinstance(args[0], Tensor):
             tensor, index = args[0], args[2]
-            # Of one dimension, or of one element whatever its dimensions.
+            # A tensor of one dimension, or of one element with any dimensions.
             if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
                 self.local[out] = self._read(tensor, index)
             else:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 FOREVER = 1 << 60
 
-# What the names of operators begin with that passes make, and no program has
+# The prefix of operators that passes make; no program has one
 MADE = "vkrt."
 
-# Conditions (tensors of one bool) and what they have to be for a node to run, the outermost first
+# Conditions (tensors of one bool) and the values with which a node runs, the outermost first
 Predicate = tuple[tuple[Tensor, bool], ...]
 
 
@@ -40,11 +40,11 @@ class Node:
         outs: the tensors it makes.
         label: where it stands in the file, e.g. "delegate 0 node 12".
         is_host: a kernel outside of the delegates that runs on the host.
-        kernel: what the program calls it where it is a kernel outside of the delegates.
+        kernel: the program's name for it, where it is a kernel outside of the delegates.
         formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
         predicate: the conditions under which it runs; nobody needs its results under others.
-        attributes: what its kernel does besides, by name; passes put them there, and the operator
-            declares which it takes (`vkrt.ops.attributes`).
+        attributes: what its kernel does in addition, by name. Passes set them; the operator
+            declares which ones it takes (`vkrt.ops.attributes`).
     """
 
     op: str
@@ -63,8 +63,8 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments and the attributes, in order, lists flattened; also those
-        that hold what is only known when kernels run."""
+        """The tensors among the arguments and the attributes, in order, lists flattened; also the
+        tensors of runtime scalars."""
         if not self.attributes:
             return _tensors_in(self.args)
         nodes = list(self.nested())
@@ -74,15 +74,15 @@ class Node:
         return (tensor for tensor in _tensors_in(values) if tensor not in made)
 
     def nested(self) -> Iterator[Node]:
-        """The nodes among the attributes, which are done with this one: what they make is there for
-        it alone, or is one of its results."""
+        """The nodes among the attributes, which run as a part of this one. Their results are for
+        this node alone, or are among its results."""
         for value in self.attributes.values():
             yield from (item for item in (value if isinstance(value, tuple) else (value,))
                         if isinstance(item, Node))
 
     def reads(self) -> Iterator[Tensor]:
-        """The tensors that have to be there when its turn comes: those of `tensors`, and those that
-        decide whether it runs."""
+        """The tensors that must exist when the node runs: those of `tensors`, and the conditions of
+        its predicate."""
         if not self.predicate:
             return self.tensors()
         return chain(self.tensors(), (condition for condition, _ in self.predicate))
@@ -95,11 +95,11 @@ class Node:
             and self.attributes.keys() == other.attributes.keys()
             and all(_is_same(value, other.attributes[name])
                     for name, value in self.attributes.items())
-            # `args` compares what is known when kernels run by its bound.
+            # `args` compares runtime scalars by their bounds alone.
             and list(self.tensors()) == list(other.tensors()))
 
     def update_args(self) -> None:
-        """Takes the values that the symbols in the formulas have now."""
+        """Sets `args` to the formulas with the bounds that their symbols have now."""
         self.args = bounded(self.formulas)
 
     def __str__(self):
@@ -107,7 +107,7 @@ class Node:
 
 
 def replaced(value: Any, others: Mapping[Tensor, Tensor]) -> Any:
-    """A value of a node, or the values in a list, with other tensors in the place of some."""
+    """An argument of a node, or a list of them, with some tensors replaced by others."""
     if isinstance(value, Tensor):
         return others.get(value, value)
     if isinstance(value, (list, tuple)):
@@ -126,7 +126,7 @@ def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two attributes say the same; nodes among them are compared as nodes."""
+    """Whether two attributes are equal; nodes among them are compared as nodes."""
     if isinstance(one, Node) and isinstance(other, Node):
         return one.is_same(other)
     if isinstance(one, tuple) and isinstance(other, tuple):
@@ -154,29 +154,30 @@ class Graph:
     Attributes:
         name: of the method.
         inputs: one entry per argument of the method: a Tensor; a `Symbol` for an integer; a number
-            or None for what has to be that.
+            or None where the argument must be just that.
         outputs: one entry per result: a Tensor, a number, or None.
         nodes: in an order that respects their dependencies.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
-        unsupported: what the file asks for besides operators that vkrt does not do, with counts.
+        unsupported: what the file needs and vkrt does not have, apart from operators, with counts.
         chain: of a method with dynamic shapes: every node and symbol that the results or their
             sizes depend on, in the order of the file. Empty where all sizes are fixed.
         output_symbols: the results that are symbols, by number; `outputs` has their bounds.
-        reads: what decides sizes or places: elements of inputs, then counts of the data in the
-            order in which a run comes to them.
-        values: what is read at the sizes that the graph has; 0 for what is left out.
+        reads: the numbers that decide sizes or places: elements of inputs, then counts of the data
+            in the order in which a run comes to them.
+        values: the numbers of `reads` at the graph's sizes; 0 for those that are left out.
         axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
-            as numbers of an input and of its dimension.
+            as the number of the input and of the dimension.
         states: what it keeps from run to run; their sizes are fixed.
         input_names, output_names: as the file has them, see `vkrt.graph.names`; empty for a graph
             that is no method of a file.
-        numbers: of a graph that passes have rewritten: for each node the number of the one in
-            whose place it is in the graph as it was, and behind these how many there were. Empty
-            for a graph that nothing has rewritten.
+        numbers: of a graph that passes have rewritten: for each node the number of the original
+            node that it stands for, and at the end how many original nodes there were. Empty for a
+            graph that nothing has rewritten.
         checked: of nodes that passes have compared with their operators' declarations, the
             arguments as schemas read them.
-        co_resident: sets of numbers of nodes whose weights a kernel reads together at other sizes.
-        parts: in which parts passes have made runs of nodes, for other sizes.
+        co_resident: sets of node numbers; at other sizes one kernel reads the weights of all nodes
+            of a set.
+        parts: how passes have divided runs of nodes; other sizes are divided in the same way.
     """
 
     name: str
@@ -213,7 +214,7 @@ class Graph:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the method only returns numbers that the exporter was told, such as
+        """Whether the method only returns numbers that were given to the exporter, such as
         "get_max_seq_len"."""
         return not (self.inputs or self.nodes or self.unsupported or self.states
                     or any(isinstance(value, Tensor) for value in self.outputs))
@@ -237,12 +238,12 @@ class Graph:
         return last
 
     def results(self) -> list[Tensor]:
-        """The tensors that are there behind the last node: outputs, and what states become."""
+        """The tensors that must exist after the last node: outputs and new values of states."""
         return [*(t for t in self.outputs if isinstance(t, Tensor)),
                 *(state.after for state in self.states)]
 
     def rewritten(self, nodes: Mapping[int, Node | None]) -> Graph:
-        """The same method with other nodes in the place of some; None for a node that goes."""
+        """The same method with some nodes replaced; None removes a node."""
         return self.reordered((self.number_of(index), node) for index, old in enumerate(self.nodes)
                               if (node := nodes.get(index, old)) is not None)
 
@@ -255,8 +256,8 @@ class Graph:
         return result
 
     def number_of(self, index: int) -> int:
-        """The number that a node had before passes rewrote the graph; below 0, and behind the last
-        node, of the method's border."""
+        """The number that a node had before passes rewrote the graph. An index below 0 or behind
+        the last node stands for the method's border."""
         return self.numbers[index] if self.numbers and index >= 0 else index
 
     def _finish_chain(self) -> None:
@@ -280,8 +281,8 @@ class Graph:
                       *sorted(count for count in found if isinstance(count, Count)))
 
     def last_use(self, tensor: Tensor) -> int:
-        """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what
-        states become."""
+        """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and for
+        new values of states."""
         if self._last_use is None:
             self._last_use = self._uses()
         return self._last_use.get(tensor, -1)
@@ -296,7 +297,7 @@ class Graph:
         return Counter(node.kernel or node.op for node in self.nodes)
 
     def refuse(self, missing: Counter[str], refused: Mapping[str, int]) -> None:
-        """Raises UnsupportedError naming everything at once that vkrt does not have.
+        """Raises UnsupportedError, which names everything at once that vkrt does not have.
 
         Args:
             missing: names of operators and the like, with counts.

@@ -17,7 +17,7 @@ COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_c
 
 
 def take(builder: Any, name: str, args: Sequence[int]) -> None:
-    """Adds the node of a kernel's call, where it takes one.
+    """Adds the node of a kernel's call, if the call needs one.
 
     Args:
         builder: of the graph, see `vkrt.graph.build`.
@@ -42,7 +42,7 @@ def take(builder: Any, name: str, args: Sequence[int]) -> None:
     inputs, out_ids = split_arguments(name, args, builder.values, builder.made)
     if not out_ids or name in REFUSED or name.startswith(MADE):
         builder.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
-        # What reads them is looked at too, as if they were written.
+        # They count as written, so that the kernels that read them are checked too.
         builder.made.update(out_ids)
         return
     builder.find_views(inputs)
@@ -66,8 +66,9 @@ def take(builder: Any, name: str, args: Sequence[int]) -> None:
 
 
 def _begins(builder: Any, name: str, args: Sequence[int]) -> bool:
-    """Whether a copy in place gives a value that nothing has read yet its first value, as in
-    front of a loop, and was taken so. One that is read before keeps it from run to run."""
+    """Handles an in-place copy that gives a value its first content of the run, as in front of a
+    loop; returns whether it is one. A value that is read before the copy is kept from run to
+    run."""
     if name != COPY or len(args) < 2 or args[0] in builder.touched \
             or builder.is_known(args[0]):
         return False
@@ -83,8 +84,8 @@ def _begins(builder: Any, name: str, args: Sequence[int]) -> bool:
 
 
 def _replace(builder: Any, value_id: int, source_id: int) -> bool:
-    """Whether a copy makes another tensor what a state holds, and was taken so: no node reads
-    the old value for that."""
+    """Handles a copy over a whole state: the state then holds the source, and no node reads the old
+    value. Returns whether the copy is one."""
     builder.find_views([source_id])
     old, source = builder.values[value_id], builder.values[source_id]
     if not (builder.states.is_kept(value_id) and isinstance(source, Tensor)
@@ -109,8 +110,8 @@ def _change(builder: Any, name: str, inputs: Sequence[int]) -> list[Tensor]:
 
 
 def _keep_unwritten(builder: Any, value_id: int) -> None:
-    """Makes a value that is about to be changed in place a state, if nothing in the run has
-    written it: planned memory without data in the file, which begins with zeros."""
+    """Makes a value that is about to be changed in place a state, if nothing in the run has written
+    it. Such a value is planned memory without data in the file, and begins with zeros."""
     tensor, meta = builder.values[value_id], builder.plan.values[value_id]
     if (value_id in builder.made or value_id in builder.plan.inputs
             or not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
@@ -121,7 +122,7 @@ def _keep_unwritten(builder: Any, value_id: int) -> None:
 
 
 def _follow_element(builder: Any, args: tuple[Any, ...], result: Tensor) -> None:
-    """Notes of a selected element of an input which one it is."""
+    """Notes which element of an input a selected element is."""
     if len(args) != 3 or not isinstance(args[0], Tensor) or result.numel != 1:
         return
     tensor, _dim, index = args

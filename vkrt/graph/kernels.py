@@ -1,13 +1,12 @@
-"""Kernels of a program outside of its delegates that the device has as operators.
+"""Kernels outside of a program's delegates for which the device has operators.
 
-What the exporter leaves to portable kernels stands between two delegates. Where the device has an
-operator for it (`vkrt.ops.registry.kernels`), it becomes a node like those of the delegates, and
-the method stays one piece of work for the device: nothing goes to the host and back. Other kernels
-run on the host.
+The exporter leaves some operators to portable kernels between two delegates. Where the device has
+an operator for such a kernel (`vkrt.ops.registry.kernels`), the kernel becomes a node like those of
+the delegates, and nothing goes to the host and back. Other kernels run on the host.
 
-A kernel's dtypes are the program's: torch promotes its arguments, delegates may hold halves, and
-integers of 64 bits are 32 bits wide on the device (results agree with torch as long as every value
-fits into 32 bits). Conversions are put in where an operator wants one dtype.
+A kernel has the dtypes of the program: torch promotes its arguments, delegates may hold float16,
+and integers of 64 bits have 32 bits on the device (results agree with torch as long as every value
+fits into 32 bits). Conversions are inserted where an operator needs one dtype.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ WIDEST = ("float32", "float16", "int32")
 
 
 def anything(_args: Sequence[Any]) -> bool:
-    """The rule of kernels that the device does whatever their arguments are."""
+    """The `suits` of kernels that the device runs with any arguments."""
     return True
 
 
@@ -38,13 +37,13 @@ class Kernel:
 
     Attributes:
         op: the operator's name.
-        convert: "one": arguments and result have the dtype of the result; "chosen": so they have,
-            but for the first argument, a condition; "common": the arguments have one dtype, the
-            result its own; "first": the result has the dtype of the first argument; "own": nothing
-            is converted.
-        arguments: the operator's arguments from the kernel's.
-        suits: gets those; whether the device is the place for them. Where it is not, the host's
-            kernel of the same name does it.
+        convert: "one": the arguments are converted to the dtype of the result; "chosen": so are all
+            but the first argument, a condition; "common": the arguments are converted to one dtype,
+            the result keeps its own; "first": the result has the dtype of the first argument;
+            "own": nothing is converted.
+        arguments: makes the operator's arguments from the kernel's.
+        suits: whether the device is to run the operator with these arguments. If not, the host's
+            kernel of the same name runs.
     """
 
     op: str
@@ -61,17 +60,17 @@ REFUSED = {
 
 def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
                     made: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Ids of a kernel's inputs and of its results; none of either where they cannot be told.
+    """Ids of a kernel's inputs and of its results; both empty where they cannot be told apart.
 
-    The result stands twice: as the out argument and, last, as what is returned; that of a view
-    once. Of several out arguments the last value is the list. A kernel in place ends with its first
-    argument.
+    A result is listed twice, as the out argument and, last, as the return value; the result of a
+    view is listed once. With several out arguments the last value is the list of them. The last
+    argument of an in-place kernel is its first one again.
 
     Args:
         args: value ids of the call.
         values: by id.
-        made: ids of values that an instruction has written: they do not outlive the run, so that
-            a kernel in place is one that makes a new value.
+        made: ids of values that an instruction has written. They do not outlive the run, so an
+            in-place kernel on one of them is a kernel that makes a new value.
     """
     if not args:
         return (), ()
@@ -90,10 +89,10 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
 
 
 def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
-    """The nodes that do on the device what a kernel does; the node itself if the device cannot.
+    """The nodes that do a kernel's work on the device; the node itself if the device cannot.
 
     Args:
-        kernels: that the device does, by name.
+        kernels: those that the device can run, by name.
     """
     kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))

@@ -1,8 +1,8 @@
 """Elements replaced where a mask of bools says so: `y[mask] = value`.
 
-The exporter writes that as an `index_put` outside of delegates, whose index is the mask. What is
-put there has an element for each one that the mask chooses, and how many these are depends on the
-data (see `vkrt.graph.counts`). Where one value is for all of them, the result is that of `where`.
+The exporter writes that as an `index_put` outside of delegates, whose index is the mask. It has a
+value for each element that the mask chooses, and their number depends on the data (see
+`vkrt.graph.counts`). Where one value is put at all of these places, a `where` has the same result.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ UNSQUEEZE = "aten::unsqueeze_copy.out"
 
 
 def choose_by_masks(node: Node) -> Iterator[Node]:
-    """The kernels that do what an `index_put` by a mask does; the node itself if it is none, or if
-    it puts a value of its own at each place."""
+    """The kernels that replace an `index_put` by a mask; the node itself if it is none, or if it
+    puts a different value at each place."""
     found = mask_of(node.op, node.args)
     if found is None:
         yield node
         return
     mask, first, x, values, adds = found
     behind = x.rank - first - mask.rank
-    # Sizes of what is put, aligned with x: one dimension of it stands for those of the mask.
+    # Aligns the values with x: one dimension of the values stands for all dimensions of the mask.
     lifted = 0 if values.rank <= behind else mask.rank - 1
 
     def made(op: str, *args: Any, sizes: tuple[int, ...], like: Tensor) -> Tensor:
@@ -49,8 +49,8 @@ def choose_by_masks(node: Node) -> Iterator[Node]:
 
 
 def mask_of(op: str, args: Sequence[Any]) -> tuple[Tensor, int, Tensor, Tensor, bool] | None:
-    """The mask of an `index_put`, its first dimension in x, x, what is put, and whether that is
-    added; None where anything is not as a `where` has it."""
+    """The mask of an `index_put`, its first dimension in x, x, the values, and whether they are
+    added; None where a `where` cannot replace it."""
     if op not in PUTS or len(args) < 3:
         return None
     x, indices, values, *adds = args

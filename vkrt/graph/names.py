@@ -1,9 +1,9 @@
 """Names of a method's inputs and outputs, as far as the program's file has them.
 
 A file names them in two ways. Methods without inputs, such as "forward_input_names", may return
-them as texts (`constant_methods=` of ExecuTorch's exporter). And arguments that were passed to the
+them as texts (`constant_methods=` of ExecuTorch's exporter). Arguments that were passed to the
 exporter by keyword, and results in dictionaries, have their keys in the trees that say how
-arguments and results nest. What has no name there is "input_0", "output_0" and so on.
+arguments and results nest. Inputs and outputs without a name are "input_0", "output_0" and so on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from vkrt.graph.graph import default_names
 
 def names_of(program: pte.Program, plan: pte.ExecutionPlan) -> tuple[tuple[str, ...],
                                                                     tuple[str, ...]]:
-    """The names of a method's inputs and of its outputs; all of one kind differ."""
+    """The names of a method's inputs and of its outputs. All names of inputs differ, and all names
+    of outputs."""
     return (_names(program, plan, "input", plan.inputs, plan.input_spec),
             _names(program, plan, "output", plan.outputs, plan.output_spec))
 
@@ -39,8 +40,8 @@ def _names(program: pte.Program, plan: pte.ExecutionPlan, kind: str, ids: Sequen
 
 
 def _keys(spec: str | None) -> list[str | None]:
-    """The names that a tree of arguments or results has for its leaves, None for one without; empty
-    where there are none at all, or the tree is not one that is known."""
+    """The names that a tree of arguments or results has for its leaves, None for a leaf without a
+    name; empty where no leaf has a name, or the tree has an unknown form."""
     try:
         _version, tree = json.loads(spec or "")
         found = list(_leaves(tree, ()))
@@ -50,7 +51,7 @@ def _keys(spec: str | None) -> list[str | None]:
 
 
 def _leaves(tree: dict[str, Any], path: tuple[Any, ...]) -> Iterator[str | None]:
-    """Of every leaf the keys that lead to it, from the first text on, as PyTorch joins them."""
+    """For every leaf the keys that lead to it, from the first text on, joined as PyTorch does."""
     if tree["type"] is None:
         while path and not isinstance(path[0], str):
             path = path[1:]

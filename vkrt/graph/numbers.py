@@ -1,8 +1,8 @@
 """Functions of numbers outside of delegates.
 
-Results are those of Python, in which programs are written. ExecuTorch's portable runtime has the
-same ones, but for the rest of a division of a negative number, which it computes as C does: padding
-to a multiple by `-size % 8` comes out wrong there.
+Results are those of Python, in which programs are written. ExecuTorch's portable runtime differs
+only in the remainder of a negative number, which it computes as C does: padding to a multiple by
+`-size % 8` is wrong there.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Values that a program overwrites as a whole with what a delegate makes.
+"""Values that a program overwrites as a whole with results of a delegate.
 
-`x.copy_(y)`, or `x[:, i] = y`, is in the exporter's graph a copy of `y` with `x` as an argument
-that nothing reads, and a later instruction that writes the copy over `x`. Where the copy is in a
-delegate it goes, and `x` is an input no more, but the call still passes it. That instruction is in
-the file: what it writes over may be the input that is left out.
+In the exporter's graph, `x.copy_(y)` or `x[:, i] = y` is a copy of `y` with `x` as an argument that
+nothing reads, and a later instruction that writes the copy over `x`. If the copy is in a delegate,
+the exporter removes it: `x` is no input any more, but the call still passes it. The later
+instruction is in the file: the value that it overwrites may be the input that was left out.
 
-May be, because a state that is read first and then overwritten has such an instruction too. The
-order tells them apart: the values of a call stand in the order in which the delegate's nodes used
-them first, when all nodes were there. The copy was the first to use `x`, so it stood in front of
-the first use of the next value of the call, and behind what makes `y`.
+It need not be: a state that is read first and then overwritten has such an instruction too. The
+order tells the two cases apart. The values of a call are in the order in which the delegate's nodes
+used them first, before any node was removed. The copy was the first to use `x`, so it stood before
+the first use of the call's next value, and behind the node that makes `y`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 
 from vkrt import pte
 
-# Instructions that put one argument into the place of another, or of a part of it: the numbers of
-# what is overwritten and of what is put there. A part of a tensor along a dimension that is no
-# slice, `x[:, i] = y`, is written as a `where` between y, expanded, and x.
+# Instructions that write one argument over another, or over a part of it: the numbers of the target
+# and of the source. An assignment along a dimension to a part that is no slice, `x[:, i] = y`, is a
+# `where` between y, expanded, and x.
 WRITES = {"aten::copy_": (0, 1), "aten::slice_scatter.out": (0, 1), "aten::where.self_out": (2, 1)}
 
 
 class Overwrites:
-    """What the instructions of a method write over with the outputs of one call of a delegate.
+    """The values that a method's instructions overwrite with the outputs of one delegate call.
 
     Args:
         blob: of the delegate.
@@ -46,7 +46,7 @@ class Overwrites:
             for value_id in _with_items(blob, [out]):
                 self._makers[value_id] = number
         made = dict(zip(outputs, inner))
-        # The delegate's value that overwrites a value of the program, by the id of that
+        # The delegate's values that overwrite a value of the program, by the id of the latter
         self._written: dict[int, list[int]] = {}
         for instruction in plan.instructions:
             if not isinstance(instruction, pte.KernelCall):
@@ -72,7 +72,7 @@ class Overwrites:
 
 
 def _with_items(blob: pte.VkGraph, value_ids: Sequence[int]) -> list[int]:
-    """The values, and those that are in lists among them."""
+    """The values, and the items of the lists among them."""
     found = list(value_ids)
     for value_id in value_ids:
         value = blob.values[value_id] if 0 <= value_id < len(blob.values) else None

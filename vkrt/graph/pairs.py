@@ -1,8 +1,8 @@
-"""Complex numbers as pairs: a tensor of complex64 is one of float32 with 2 as its last size.
+"""Complex numbers as pairs: a complex64 tensor becomes a float32 tensor with 2 as its last size.
 
-The exporter leaves what computes with complex numbers outside of delegates, and passes delegates
-the pairs alone. Kernels of complex tensors become those of pairs; others stay as they are, and are
-refused with the dtype that they have.
+The exporter leaves operators on complex numbers outside of delegates, and passes only pairs to
+delegates. Kernels on complex tensors become kernels on pairs. Those for which this is not possible
+stay as they are, and are refused for their dtype.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from vkrt.work.tensor import Tensor
 
 COMPLEX = "complex64"
 
-# Kernels that do with pairs what they do with numbers
+# Kernels that work on pairs as they do on numbers
 ALIKE = frozenset({"aten::add.out", "aten::sub.out", "aten::mul.Scalar_out", "aten::div.Scalar_out",
                    "aten::neg.out", "aten::clone.out", "aten::alias_copy.out"})
-# With the place of an argument that is a dimension, or a list of some
+# Kernels with the places of arguments that are a dimension, or a list of dimensions
 BY_DIMENSION = {"aten::slice_copy.Tensor_out": (1,), "aten::select_copy.int_out": (1,),
                 "aten::squeeze_copy.dims_out": (1,), "aten::cat.out": (1,), "aten::flip.out": (1,),
                 "aten::transpose_copy.int_out": (1, 2), "aten::_fft_r2c.out": (1,),
                 "aten::_fft_c2r.out": (1,), "aten::_fft_c2c.out": (1,)}
-# With sizes, or an order of dimensions, behind the tensor
+# Kernels with sizes behind the tensor
 BY_SIZES = frozenset({"aten::view_copy.out", "aten::expand_copy.out",
                       "executorch_prim::et_view.default"})
 UNSQUEEZE, PERMUTE = "aten::unsqueeze_copy.out", "aten::permute_copy.out"
@@ -65,10 +65,10 @@ class Pairs:
                 yield entry
 
     def _fits(self, node: Node) -> bool:
-        """As `_rewrite`, for arguments that may be anything.
+        """As `_rewrite`, for arguments that nobody has checked.
 
         Raises:
-            FormatError: they are not the kernel's.
+            FormatError: the arguments are not the kernel's.
         """
         try:
             return self._rewrite(node.op, list(node.formulas or node.args), node.outs[0])
@@ -77,7 +77,7 @@ class Pairs:
                               f"({type(error).__name__}: {error})") from error
 
     def _rewrite(self, op: str, args: list[Any], out: Tensor) -> bool:
-        """Whether the nodes that do a kernel with pairs were made."""
+        """Makes the nodes that do a kernel's work on pairs; returns whether there are any."""
         numbers = {arg for item in args for arg in (item if isinstance(item, list) else [item])
                    if isinstance(arg, Tensor) and arg.dtype == COMPLEX}
         for number in numbers - self._pairs.keys():
@@ -115,10 +115,10 @@ class Pairs:
         self._same(out, *args)
         return True
 
-    # What kernels are in pairs
+    # The kernels on pairs
 
     def _same(self, out: Tensor, *args: Any) -> None:
-        """The same kernel, of pairs."""
+        """The same kernel, on pairs."""
         self._add(self._node.op, self._out(out), *replaced(args, self._pairs))
 
     def _as_complex(self, out: Tensor, x: Tensor) -> None:
@@ -178,13 +178,13 @@ class Pairs:
         self._add("aten::stack.out", self._out(out), [real, imaginary], out.rank)
 
     def _new(self, op: str, sizes: tuple[int, ...], *args: Any) -> Tensor:
-        """The result of a kernel of floats."""
+        """The result of a new kernel on floats."""
         result = Tensor(sizes, "float32", "float32", name=self._node.outs[0].name)
         self._add(op, result, *args)
         return result
 
     def _out(self, out: Tensor) -> Tensor:
-        """What a result is as pairs."""
+        """The tensor for a result: pairs if the result is complex."""
         if out.dtype != COMPLEX:
             return out
         self._pairs[out] = Tensor((*out.sizes, 2), "float32", "float32", name=out.name)
@@ -197,7 +197,7 @@ class Pairs:
 
 
 def _from_the_front(dims: Any, rank: int) -> Any:
-    """Dimensions that may be counted from the end, from the front."""
+    """Dimensions, with negative ones, which count from the end, made positive."""
     if isinstance(dims, (list, tuple)):
         return [_from_the_front(dim, rank) for dim in dims]
     return dims + rank if isinstance(dims, int) and dims < 0 else dims

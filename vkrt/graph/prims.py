@@ -1,8 +1,8 @@
-"""Arithmetic of programs on numbers outside of their delegates (`executorch_prim`), and what else
-loops are made of.
+"""Arithmetic on numbers outside of a program's delegates (`executorch_prim`), and other kernels
+that loops need.
 
-Numbers of the file are computed here and now. What depends on sizes or on numbers that inputs hold
-becomes a `Symbol`.
+A result of numbers in the file is computed here. A result that depends on sizes, or on numbers that
+inputs hold, becomes a `Symbol`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
     """A function of numbers.
 
     Args:
-        function: of `prim`.
+        function: a result of `prim`.
         args: numbers, or `Symbol`s among them.
-        symbol: makes a `Symbol` of its kind, arguments and bound.
+        symbol: makes a `Symbol` from its kind, arguments and bound.
 
     Returns:
-        A number or a `Symbol`; None of comparisons with symbols, which vkrt does not compute.
+        A number or a `Symbol`; None for comparisons with symbols, which vkrt does not compute.
 
     Raises:
-        ArithmeticError, ValueError: a division by 0, an integer beyond 64 bits or of no number.
+        ArithmeticError, ValueError: a division by 0, an integer beyond 64 bits, or the integer of a
+            NaN.
     """
     if any(isinstance(arg, Symbol) for arg in args):
         if function in COMPARISONS:
@@ -54,7 +55,7 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
 
 
 def take(builder: Any, name: str, args: Sequence[int]) -> bool:
-    """Whether a kernel makes a number, or a part of a tensor in a loop, and was taken so.
+    """Handles a kernel that makes a number, or a part of a tensor in a loop; False if it is none.
 
     Args:
         builder: of the graph, see `vkrt.graph.build`.
@@ -103,7 +104,7 @@ def _numel(builder: Any, tensor: Tensor) -> Any:
 
 
 def _computed(builder: Any, name: str, args: Sequence[int]) -> Any:
-    """The result of a function of numbers; None if it is none, or not of numbers."""
+    """The result of a function of numbers; None if the kernel is none, or has other arguments."""
     function = prim(name)
     count = 2 if function in BINARY else 1
     if not function or len(args) <= count:
@@ -120,7 +121,7 @@ def _computed(builder: Any, name: str, args: Sequence[int]) -> Any:
 
 
 def _copy_index(builder: Any, target: int, source: int, index: int) -> None:
-    """Part `index` of a tensor that a loop makes; the tensor itself with its last part."""
+    """Adds part `index` of a tensor that a loop makes; with the last part, the tensor itself."""
     builder.find_views([source])
     tensor, part, number = (builder.values[i] for i in (target, source, index))
     whole = builder.plan.values[target]

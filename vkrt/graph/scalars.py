@@ -12,8 +12,8 @@ FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d", "uint8": "<B", "in
 
 
 def only_number(data: Any, span: Span, dtype: str) -> float | None:
-    """The number that bytes of a file are; None where they are several, or of a dtype that no
-    arithmetic with numbers has.
+    """The number that bytes of a file are; None where they are several numbers, or of a dtype that
+    `FORMATS` does not have.
 
     Args:
         data: the bytes of the file, in which the span lies.

@@ -1,10 +1,10 @@
 """States: buffers that a method changes in place and that keep their value from run to run.
 
-In a delegate a state is a constant that a prepack brings to a value, and that operators then write
-again; or a constant that an operator changes in place, such as a cache of attention. Outside of
-delegates it is planned memory that a kernel changes in place, or that begins with data of the
-file. In the graph, where every tensor is written once, it is the tensor that holds the value before
-the run and the one that holds it after.
+In a delegate a state is a constant that a prepack copies to a value which operators write again, or
+a constant that an operator changes in place, such as an attention cache. Outside of delegates a
+state is planned memory that a kernel changes in place, or that begins with data of the file. In the
+graph every tensor is written once. There a state is two tensors: one holds the value before the
+run, the other one the value after it.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any],
 
 
 class States:
-    """The states of a method in the making.
+    """The states of a method whose graph is being built.
 
-    Each belongs to a delegate of the program: when that is called again, it goes on with the value
-    that the call before has left. Those of the program itself have the number `OUTSIDE`.
+    Each state belongs to a delegate of the program: a second call of the delegate continues with
+    the value that the first call has left. States of the program itself have the number `OUTSIDE`.
     """
 
     OUTSIDE = -1
@@ -77,14 +77,14 @@ class States:
         return [(delegate, state) for (delegate, _), state in self._states.items()]
 
     def enter(self, delegate: int, value_id: int, source: Tensor, declared: Tensor) -> Tensor:
-        """The value of a state where a delegate's prepack stands.
+        """The current value of a state, at the delegate's prepack of it.
 
         Args:
             source: the constant with its initial value.
-            declared: what the prepack makes, by the file.
+            declared: the result of the prepack, as the file declares it.
 
         Raises:
-            FormatError: these two have different sizes.
+            FormatError: `source` and `declared` have different sizes.
         """
         key = delegate, value_id
         if key not in self._states:
@@ -97,7 +97,7 @@ class States:
         return self._states[key].after
 
     def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
-        """Makes a value of the program a state, whose tensor nothing has written yet."""
+        """Makes a value of the program a state. Nothing has written its tensor yet."""
         self._states[self.OUTSIDE, value_id] = State(initial, tensor, tensor)
 
     def is_kept(self, value_id: int) -> bool:
@@ -105,11 +105,11 @@ class States:
         return (self.OUTSIDE, value_id) in self._states
 
     def give(self, value_id: int, tensor: Tensor) -> None:
-        """Makes a tensor what a state of the program holds now."""
+        """Sets the tensor that a state of the program holds from now on."""
         self._states[self.OUTSIDE, value_id].after = tensor
 
     def write(self, delegate: int, value_id: int) -> Tensor:
-        """A new tensor for the value that an operator gives a state."""
+        """A new tensor for the value that an operator writes to a state."""
         state = self._states[delegate, value_id]
         state.after = replace(state.after)
         return state.after

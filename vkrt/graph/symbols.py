@@ -1,13 +1,13 @@
-"""Symbols: numbers of a program that are known when the sizes of its inputs are.
+"""Symbols: numbers of a program that are known once the sizes of its inputs are known.
 
 A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
 (`select_as_symint`) and computes with both; outside of delegates numbers may be floats. Each such
-value is a `Symbol`; a graph keeps them in the order of the file, so that each is evaluated after
-what it is made of.
+value is a `Symbol`; a graph keeps its symbols in the order of the file, so that each is evaluated
+after its arguments.
 
-What is read from an input and decides no size, such as a position in a cache, can be left to the
-kernels: they read the input themselves, and all values of it share one command list. Such a number
-is a `RuntimeScalar`.
+A number that is read from an input and decides no size, such as a position in a cache, can be left
+to the kernels: they read it from the input, and one command list serves all its values. Such a
+number is a `RuntimeScalar`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def compute(kind: str, *args: Number) -> Number:
     """A function of `vkrt.graph.numbers` whose integers have 32 bits.
 
     Raises:
-        ArithmeticError: a division by 0, an integer beyond 32 bits or of no number.
+        ArithmeticError: a division by 0, an integer beyond 32 bits, or the integer of a NaN.
     """
     try:
         result = FUNCTIONS[kind](*args)
@@ -40,9 +40,9 @@ def compute(kind: str, *args: Number) -> Number:
 
 
 class RuntimeScalar(int):
-    """An integer to which kernels add what an element of an input holds when they run.
+    """An integer to which kernels add the value of an input's element when they run.
 
-    As a plain int it is the value it has where the input holds 0.
+    As a plain int it is its value where that element is 0.
 
     Attributes:
         tensor: the method's input, of int32 on the device.
@@ -63,16 +63,17 @@ class RuntimeScalar(int):
 
 @dataclass(eq=False)
 class Symbol:
-    """One such number (compared by identity).
+    """One symbolic number (compared by identity).
 
     Attributes:
         kind: "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what
             a run has computed), or one of `vkrt.graph.numbers.FUNCTIONS`.
-        args: (Tensor, dimension), (Read or Count,), or the function's, each a Symbol or a number.
+        args: (Tensor, dimension), (Read or Count,), or the arguments of the function, each a Symbol
+            or a number.
         bound: its value at the sizes that the graph has: those of the file until
             `vkrt.dynamic.ranges.find_dynamic` has worked them out.
         runtime_scalar: the input, and the element of it, that kernels add to the symbol's value
-            (see `RuntimeScalar`); None for one that is known before.
+            (see `RuntimeScalar`); None for a symbol that is known before the run.
     """
 
     kind: str
@@ -93,8 +94,8 @@ class Symbol:
 
         Args:
             sizes_of: the sizes a tensor has now.
-            number_of: the value a symbol it is made of has now.
-            read: what an input holds now, and what a count is taken to be.
+            number_of: the value that a symbol among its arguments has now.
+            read: the value that an input's element has now, or that a count is assumed to have.
 
         Raises:
             ArithmeticError: see `compute`.
@@ -122,7 +123,7 @@ def symbols_in(value: Any) -> Iterator[Symbol]:
 
 
 def bounded(value: Any) -> Any:
-    """An argument, or a list of them, with the bounds of symbols in their place."""
+    """An argument, or a list of them, with symbols replaced by their bounds."""
     if isinstance(value, Symbol):
         return value.number(value.bound)
     if isinstance(value, (list, tuple)):
@@ -131,8 +132,8 @@ def bounded(value: Any) -> Any:
 
 
 def bound_of(kind: str, *args: Any) -> Number:
-    """The bound of a function of symbols. Sizes in the file are bounds, which no call may have
-    together: where they have no result it is that of ones."""
+    """The bound of a function of symbols. Sizes in the file are bounds, and perhaps no call has all
+    of them together: where the function fails for them, the bound is its result for ones."""
     bounds = [bounded(arg) for arg in args]
     try:
         return compute(kind, *bounds)

@@ -1,18 +1,17 @@
 """Buffers that a file has twice: as a state, and as a constant of another delegate.
 
-Where one delegate changes a buffer and another one only reads it, the exporter copies the buffer
-for the second, which then has a constant of it. Nothing in the file joins the two but equal bytes,
-sizes and dtypes: to read the constant as what it is, the initial value, is right in the first run
-alone. What reads it wants the value from before the run, because the exporter passes a value from
-after a change on as a result.
+Where one delegate changes a buffer and another one only reads it, the exporter gives the second a
+copy of the buffer as a constant. In the file only equal bytes, sizes and dtypes connect the two.
+The constant is the initial value, which is right in the first run alone. Its readers need the value
+from before the run: the exporter passes a value from after a change on as a result.
 
-Bytes that are not all one number are the same buffer's. Zeros or ones may be anything's, and then
-nothing in the file says whether the results of later runs would be right.
+If the bytes are not all one number, both are taken for the same buffer. Zeros or ones may belong to
+any tensor, and then the file does not say whether the results of later runs would be right.
 
-Of zeros there is one case that is decided. A buffer of the program whose value from before the run
-nothing reads, and that is overwritten as a whole, would not have to be kept. What reads it is then
-a delegate that has a copy, and where the new value is computed from one constant of the buffer's
-bytes and sizes, by operators that keep these, that is the copy.
+One case of zeros is decided. If nothing reads a buffer's value from before the run, and the buffer
+is overwritten as a whole, the program would not have to keep it. So some delegate must read a copy
+of it. If operators that keep the sizes compute the new value from one constant, with the buffer's
+bytes and sizes, that constant is the copy.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
     Args:
         nodes: of a method; their arguments change.
         outputs: the method's.
-        constants: those that nothing changes, with the number of their delegate.
-        states: with the number of their delegate.
+        constants: constants that nothing changes, each with the number of its delegate.
+        states: each with the number of its delegate.
         sources: the bytes of the program, then those of its data files.
 
     Returns:
@@ -71,11 +70,12 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
 def _read_by_nothing_else(nodes: Sequence[Node], outputs: Sequence[Any],
                           constants: Mapping[Tensor, int], states: Sequence[tuple[int, State]],
                           sources: Sequence[Any]) -> dict[Tensor, Tensor]:
-    """Constants from which alone the new value of a buffer is computed that nothing reads, with the
-    tensor of its value before the run.
+    """Constants that are the only source of the new value of a buffer that nothing reads. Each has
+    the tensor of the buffer's value before the run.
 
     Raises:
-        UnsupportedError: such a constant has other bytes than the buffer begins with by the file.
+        UnsupportedError: such a constant has other bytes than the initial value of the buffer in
+            the file.
     """
     makers = {out: node for node in nodes for out in node.outs}
     readers: dict[Tensor, list[Node]] = {}
@@ -101,7 +101,8 @@ def _read_by_nothing_else(nodes: Sequence[Node], outputs: Sequence[Any],
 
 
 def _overwrites(node: Node, tensor: Tensor) -> bool:
-    """Whether a node puts another tensor in the place of a whole one, and reads it for nothing."""
+    """Whether a node overwrites a whole tensor with another one, so that its old value is
+    unused."""
     target, source = (*node.args[:2], None, None)[:2]
     return (SCATTER in node.op and target is tensor and isinstance(source, Tensor)
             and source is not tensor and source.sizes == tensor.sizes)
@@ -109,7 +110,7 @@ def _overwrites(node: Node, tensor: Tensor) -> bool:
 
 def _origins(tensor: Tensor, makers: Mapping[Tensor, Node],
              constants: Mapping[Tensor, int]) -> list[Tensor]:
-    """The constants that a tensor is made of by nodes that keep its sizes."""
+    """The constants from which nodes that keep a tensor's sizes compute the tensor."""
     result, waiting, seen = [], [tensor], {tensor}
     while waiting:
         one = waiting.pop()
@@ -151,7 +152,7 @@ def _has_own_value(tensor: Tensor, sources: Sequence[Any]) -> bool:
     return False
 
 
-# Bytes of a file that are looked at together: a whole number of elements
+# Bytes of a file that are compared at once: a whole number of elements
 PIECE = 1 << 16
 
 

@@ -1,15 +1,15 @@
-"""Views that are not in the file: the exporter leaves those of fixed sizes out, and gives them the
-memory of what they are views of.
+"""Views that are not in the file: the exporter leaves out views of fixed sizes, and gives them the
+memory of the viewed tensor.
 
-So a value is what was written last to its memory, be it under its own name or another one. What is
-read before anything was written there stays unknown.
+So a value is what was written last to its memory, under its own id or another one. A value that is
+read before anything was written to its memory stays unknown.
 """
 
 from __future__ import annotations
 
 from vkrt import pte
 
-# Of planned memory: its number, the first byte and the one behind the last
+# A range of planned memory: its number, the first byte and the one behind the last
 Place = tuple[int, int, int]
 
 
@@ -22,7 +22,7 @@ class Writes:
 
     def __init__(self, plan: pte.ExecutionPlan):
         self._plan = plan
-        # The values in order; the last of each place, and the number of that write
+        # The values in write order; for each place its last value and the number of that write
         self._order: list[int] = []
         self._last: dict[Place, tuple[int, int]] = {}
         self._count = 0
@@ -53,8 +53,8 @@ class Writes:
             self._views[value_id] = self._last[place][1]
 
     def source_of(self, value_id: int) -> int | None:
-        """The value whose elements another one has that is about to be read, as it was written to
-        the same memory since; None where there is none or that is known."""
+        """The value that was last written to the memory of a value that is about to be read: both
+        have the same elements. None if there is none, or if the view is known."""
         place = self._place(value_id)
         last, number = self._last.get(place, (None, 0)) if place is not None else (None, 0)
         if (last is None or last == value_id or value_id in self._plan.inputs
@@ -76,7 +76,7 @@ class Writes:
         return made
 
     def _place(self, value_id: int) -> Place | None:
-        """Where planned memory of fixed size lies."""
+        """The place of a value of fixed size in planned memory; None for any other value."""
         meta = self._plan.values[value_id]
         if (not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
                 or not meta.nbytes):

@@ -10,7 +10,7 @@ from vkrt.work.tensor import Constant
 
 
 def check_wide(graph: Graph, sources: Sequence[Any]) -> None:
-    """Counts among what vkrt does not do the constants that do not fit into 32 bits.
+    """Adds the constants that do not fit into 32 bits to the graph's `unsupported`.
 
     Args:
         sources: the bytes of the program, then those of its data files.

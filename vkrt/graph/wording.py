@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# What the exporter's fusion makes its own operators of, by the beginning of their names: the user's
-# model has these, and no operator of such a name. The longest that fits counts.
+# What the user's model has where the exporter's fusion writes an operator of its own, by the prefix
+# of that operator's name, which is in no model. The longest prefix that fits counts.
 ORIGINS = {
     "et_vk.apply_rotary_emb": "a rotary embedding of queries and keys: q * cos + rotated q * sin",
     "et_vk.apply_rotary_emb_hf": "a rotary embedding of queries and keys as Hugging Face's models "
@@ -42,13 +42,13 @@ def counted(count: int, thing: str) -> str:
 
 
 def origin(op: str) -> str:
-    """What an operator comes from that only the exporter makes, or ""."""
+    """What the model has for an operator that only the exporter makes, or ""."""
     fits = [name for name in ORIGINS if op.startswith(name)]
     return ORIGINS[max(fits, key=len)] if fits else ""
 
 
 def listed(missing: dict[str, int]) -> str:
-    """Operators with how often they occur, and what those come from that no model has."""
+    """Operators with their counts, and with the `origin` of those that no model has."""
     names = []
     for op, count in sorted(missing.items()):
         what = origin(op)

@@ -14,8 +14,7 @@ PIECE = 1 << 16
 
 
 def mark_zeros(graph: Graph, sources: Sequence[Any]) -> None:
-    """Makes the initial value of every state of which the file has nothing but zeros a constant
-    with `Constant.zeros`.
+    """Sets `Constant.zeros` in the initial value of every state for which the file has only zeros.
 
     Args:
         sources: the bytes of the program, then those of its data files.
@@ -33,7 +32,7 @@ def mark_zeros(graph: Graph, sources: Sequence[Any]) -> None:
 
 
 def _is_zero(source: Any, constant: Constant) -> bool:
-    """Whether bytes of a file are all zero; False where it has not so many."""
+    """Whether bytes of a file are all zero; False where the file has fewer."""
     view = memoryview(source)[constant.offset:constant.offset + constant.nbytes]
     return len(view) == constant.nbytes and not any(
         bytes(view[start:start + PIECE]).strip(b"\0")

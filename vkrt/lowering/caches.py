@@ -17,11 +17,11 @@ Readers = defaultdict[Tensor, list[Node]]
 
 
 def caches_of(graph: Graph) -> frozenset[State]:
-    """The states that are caches [batch, rows, heads, D] of floats, that begin with zeros, and of
-    which nodes do nothing but to write rows and to attend over them.
+    """The states that are caches [batch, rows, heads, D] of floats: they begin with zeros, and
+    nodes only write rows of them and attend over them.
 
-    A node's kernel takes keys and values in one precision: if only one of them is such a state, it
-    is none either.
+    A node's kernel takes keys and values in one precision: if only one of the two could be such a
+    state, neither is.
     """
     readers: Readers = defaultdict(list)
     for node in graph.nodes:
@@ -39,7 +39,7 @@ def caches_of(graph: Graph) -> frozenset[State]:
 
 
 def _values(graph: Graph, state: State, readers: Readers) -> list[Tensor]:
-    """What a cache is from its first value in a run to its last; empty for other states."""
+    """All values of a cache in a run, from the first to the last; empty for other states."""
     cache = state.before
     if (not is_float(cache.dtype) or cache.rank != 4 or cache.sizes[3] % 4
             or not state.initial.zeros):
@@ -54,8 +54,9 @@ def _values(graph: Graph, state: State, readers: Readers) -> list[Tensor]:
 
 
 def _changed(cache: Tensor, readers: list[Node]) -> list[Tensor] | None:
-    """What the last reader of a cache makes of it, alone in a list; an empty list where none of
-    them changes it, None where one of them is no node of caches or reads what was before."""
+    """The new value of a cache that its last reader makes, alone in a list. Empty where no reader
+    changes the cache. None where a reader is no operator of caches, or reads the old value after
+    the change."""
     made: list[Tensor] = []
     for node in readers:
         places = [place for place, value in enumerate(node.args) if value is cache]

@@ -30,8 +30,8 @@ class Lowering(Placing):
     Args:
         base: the command list that this one shares weights and states with; none by default.
         budgets: bytes of scratch memory that nodes may use, by their numbers.
-        copied: numbers of views whose elements are not left where they are, though products
-            could read them there; what the base says by default.
+        copied: numbers of views that are copied, though products could read their elements in
+            place; those that the base says by default.
     """
 
     def __init__(self, graph: Graph, target: Target, base: CommandList | None = None,
@@ -41,7 +41,7 @@ class Lowering(Placing):
         self.budgets = budgets or {}
         # Numbers of nodes that could use scratch memory
         self.asked: set[int] = set()
-        # Of the nodes so far, as the host reads them
+        # The conditions of the nodes so far, as the host reads them
         self.conditions: dict[Tensor, Operand] = {}
         # The other parts of the command list
         self.inputs: list[Operand | None] = []
@@ -52,8 +52,8 @@ class Lowering(Placing):
         self._entered: dict[Tensor, Operand] = {}
         self._nodes: list[NodeMemo] = []
         self._first_step = 0
-        # What vkrt does not have of what the graph asks for: names, and what takes more words, each
-        # with counts. Something else stands in for the results of that.
+        # What the graph asks for and vkrt lacks, with counts: names, and longer messages. The
+        # results of such nodes are placeholders.
         self.missing: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.is_complete = not graph.unsupported
@@ -94,14 +94,14 @@ class Lowering(Placing):
                                   self.copied, self.graph.parts))
 
     def _weights_of(self, numbers: Collection[int]) -> tuple[int, ...]:
-        """Ids of the storages of the weights that nodes read, which are known by their numbers."""
+        """Ids of the storages of the weights that the nodes with these numbers read."""
         return tuple(sorted({operand.storage.id for step in self.steps if step.node in numbers
                              for operand in step.reads if operand.storage.role == "weight"}))
 
     def read_rows(self, out: Tensor, table: Tensor, indices: Tensor) -> bool:
-        """Lets the host read the rows of a constant that indices name when a run has computed them,
-        as a result of the current node, if the target has that and it is worth it; says whether it
-        is done."""
+        """Lets the host read rows of a constant as a result of the current node, once a run has
+        computed the indices. Returns whether it does: the target has to allow it, and it has to be
+        worth it."""
         constant = self._constant(table) if self.is_constant(table) else None
         if not (self.target.reads_rows and constant is not None
                 and host_calls.is_worth_reading(constant, table, out)):
@@ -110,8 +110,8 @@ class Lowering(Placing):
         return True
 
     def placeholder(self, tensor: Tensor) -> Operand:
-        """Puts a tensor that vkrt cannot make anywhere, so that the nodes behind it are looked at
-        too. Nothing of such a command list is ever run."""
+        """Gives some storage to a tensor that vkrt cannot make, so that the nodes behind it are
+        checked, too. A command list with such a tensor is never run."""
         dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
         self.is_complete = False
         shape = Operand(NOWHERE, tensor.sizes, dtype, row_major(tensor.rank))
@@ -167,8 +167,8 @@ class Lowering(Placing):
         return self.seen_flat(operand)
 
     def seen_flat(self, operand: Operand) -> Operand:
-        """A buffer that is read by texel number with LOAD_FLAT: kernels of images see it through a
-        texel view, others as what the rest of their variant is.
+        """A buffer that is read by texel number with LOAD_FLAT. Kernels of images see it through a
+        texel view, other kernels in the way of their variant.
 
         Raises:
             ImageTooLarge: it is larger than the device's views.

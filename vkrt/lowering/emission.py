@@ -19,8 +19,8 @@ from vkrt.work.tuning import Tile
 def bits(value: float) -> int:
     """The bits of the nearest float32 as the int that carries it in a dispatch's parameters.
 
-    Those of -0.0 mean "not set" in a specialization constant: the shader then reads them from the
-    push constant, where every parameter is too.
+    The bits of -0.0 mean "not set" in a specialization constant. The shader then reads the value
+    from the push constant, where every parameter is too.
     """
     return struct.unpack("<i", struct.pack("<f", as_float(value)))[0]
 
@@ -30,10 +30,10 @@ class Emitter:
 
     Attributes:
         graph: of the method.
-        target: what they are made for.
+        target: what the steps are made for.
         storage: of the command list.
-        node: index of the current node; -1 before the first. Its steps have the number that it
-            has in the method's graph, `number`.
+        node: index of the current node; -1 before the first. Its steps have its number in the
+            method's graph, `number`.
         steps: so far.
     """
 
@@ -69,7 +69,7 @@ class Emitter:
             loops: iterations of all loops of one invocation together.
             work: products of texels in an iteration.
             group_factor: see `Target.dispatch_size`.
-            feature: of which the variant is, which the target has to allow.
+            feature: the one that the variant needs, which the target has to allow.
         """
         if invocations > 0:
             local_size, groups = self.target.dispatch_size(
@@ -83,11 +83,11 @@ class Emitter:
         """Adds a dispatch of a shader whose workgroups share what they read or sum; see `dispatch`.
 
         Args:
-            groups: how many workgroups there are; 0 adds nothing. More than these may run where one
-                dimension is not enough for them.
+            groups: how many workgroups there are; 0 adds nothing. More may run where one dimension
+                is not enough.
             size: invocations of each; above `GROUP` no more than `Target.max_invocations`.
-            features: the variants that there are beside the plain one, the best first: the first
-                that the target allows is taken, the plain one where it allows none.
+            features: of the variants beside the plain one, the best first. The first that the
+                target allows is taken, or the plain variant where it allows none.
         """
         if groups > 0:
             found = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
@@ -111,8 +111,8 @@ class Emitter:
         return None
 
     def refused_tiles(self, shader: str, reads, dtype: str) -> set[Tile]:
-        """The register tiles in which the driver does not compile a shader NAME_AxB, or compiles no
-        smaller one: what is larger holds more in registers."""
+        """The register tiles in which a shader NAME_AxB is not used: those that the driver does not
+        compile, and all that are as large or larger, as they hold as much in registers."""
         if not self.target.refused:
             return set()
         tiles = [tile for tile, _ in self.target.tuning.tiles]
@@ -123,8 +123,8 @@ class Emitter:
         return {(a, b) for a, b in tiles if least is not None and a * b >= least}
 
     def notes(self) -> tuple[str, ...]:
-        """What to tell the user of variants that the driver refuses, where what does the same is
-        among the steps."""
+        """Notes for the user about variants that the driver refuses, where a kernel of the same
+        family is among the steps."""
         kernels = {_family(step.shader) for step in self.steps if isinstance(step, Dispatch)}
         return tuple(f"the driver does not compile {name}: smaller kernels are used"
                      for name in sorted(self.target.refused) if _family(name) in kernels)
@@ -174,7 +174,7 @@ def _name_of(shader: str, storage: str, dtype: str, feature: str) -> str:
 
 
 def _family(shader: str) -> tuple[str, str]:
-    """What names of kernels that do the same in the same storage have in common: ("conv2d",
-    "texel") of conv2d_4x8.texel.f32."""
+    """The family of a kernel, which kernels that do the same in the same storage have in common:
+    ("conv2d", "texel") for conv2d_4x8.texel.f32."""
     file, storage, *_ = shader.split(".")
     return file.partition("_")[0], storage

@@ -13,8 +13,8 @@ from vkrt.work.host_arguments import BRANCH, ROWS, ReadArgument
 from vkrt.work.records import HostCall, Table
 from vkrt.work.tensor import DTYPES, Constant, Operand, Tensor, itemsize, row_major
 
-# A run has to read at most one of so many bytes of a table, and so many bytes less than all of it.
-# Each read is a wait of the host for the device.
+# A run has to read at most 1 / SHARE of a table, and at least LEAST_SAVED bytes less than all of
+# it. At each read the host waits for the device.
 SHARE, LEAST_SAVED = 2, 16 << 10
 
 
@@ -37,12 +37,12 @@ def host_array(cx, tensor: Tensor) -> Operand:
 
 
 def enter_block(cx, predicate: Predicate) -> None:
-    """Ends the block of nodes with one predicate, if this one is another, and begins the next."""
+    """Begins another block of nodes, if their predicate is not that of the current block."""
     if predicate == cx.predicate:
         return
     for place, (condition, _) in enumerate(predicate):
         if condition not in cx.conditions:
-            # The host reads it where all that need it come by.
+            # The host reads it in the enclosing block, which all nodes that need it pass.
             _choose(cx, predicate[:place])
             cx.conditions[condition] = host_array(cx, condition)
     _choose(cx, predicate)
@@ -74,8 +74,8 @@ def call_kernel(cx, node: Node) -> None:
 
 
 def is_worth_reading(constant: Constant, table: Tensor, out: Tensor) -> bool:
-    """Whether reading `out`, rows of a table, is so much less than the table that it is worth the
-    wait for the device; at the most rows that any call reads, so that all sizes agree."""
+    """Whether the rows `out` of a table are so much less than the table that reading them is worth
+    the wait for the device. It counts the most rows that any call reads, so all sizes agree."""
     if constant.dtype not in DTYPES or constant.zeros or not table.rank or not out.numel:
         return False
     element = itemsize(constant.dtype)
@@ -94,6 +94,6 @@ def read_rows(cx, out: Tensor, constant: Constant, rows: int, indices: Tensor, n
     written = cx.raw(out, "input", constant.dtype)
     cx.steps.append(HostCall(cx.number, ROWS, (), (read,), (written,),
                              Table(constant, rows, name)))
-    # Kernels read it where the host has written it, if its elements lie as they want them.
+    # Kernels read the rows where the host has written them, if these lie as kernels want them.
     is_usable = written.dtype == out.dtype and written.lies_as(row_major(out.rank))
     cx.place(out, written.as_rows() if is_usable and cx.storage != "texture3d" else written)

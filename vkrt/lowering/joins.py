@@ -1,4 +1,4 @@
-"""Tensors that are made in strips, one after the other: each goes where it belongs at once."""
+"""Tensors that are made in strips, one after the other: each strip goes to its place at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Joins:
         # strip -> the whole, the dimension, the first of its rows there
         self._places: dict[Tensor, tuple[Tensor, int, int]] = {}
         self._wholes: dict[Tensor, Operand] = {}
-        # The host reads them row by row.
+        # The host reads these results row by row.
         self._results = {value for value in graph.outputs if isinstance(value, Tensor)}
         for node in graph.nodes:
             if node.op == JOIN_STRIPS:
@@ -28,8 +28,8 @@ class Joins:
                     start += strip.sizes[dim]
 
     def place(self, cx, tensor: Tensor, order: tuple[int, ...]) -> Operand | None:
-        """Where a kernel can write a strip so that it is where it belongs; None where the strip's
-        elements would not lie one behind the other, and for a tensor that is no strip."""
+        """The operand through which a kernel writes a strip to its place; None where the elements
+        of the strip would not be contiguous, and for a tensor that is no strip."""
         if tensor not in self._places:
             return None
         whole, dim, start = self._places[tensor]
@@ -41,7 +41,7 @@ class Joins:
                                                    offset=operand.offset + offset)
 
     def finish(self, cx, node: Node) -> None:
-        """Copies the strips that a node has made somewhere else."""
+        """Copies the strips of a node that were made elsewhere to their places."""
         for tensor in node.outs:
             if tensor in self._places:
                 whole, dim, start = self._places[tensor]
@@ -51,7 +51,7 @@ class Joins:
                     put(cx, operand, source, dim, start)
 
     def operand(self, whole: Tensor) -> Operand:
-        """Of a tensor whose strips have all been made."""
+        """The operand of a tensor whose strips have all been made."""
         return self._wholes[whole]
 
     def _whole(self, cx, whole: Tensor, order: tuple[int, ...]) -> Operand:

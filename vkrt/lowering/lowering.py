@@ -1,6 +1,6 @@
 """Lowering a graph: walking its nodes in order and making the command list.
 
-Neither the graph nor the command list that another one is made from is changed.
+It changes neither the graph nor the command list that the new one is made from.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Tensor
 
-# Which share of the bytes activations in parts have to take less than, by what a load prefers:
-# every dispatch takes some kilobytes of the host's memory for its records (realesr-animevideov3:
-# 1.5 MB, to save 0.5 of 5.2 MB).
+# Activations in parts are taken if their bytes are less than this share of those without parts, by
+# what a load prefers. Every dispatch takes some kilobytes of the host's memory for its records
+# (realesr-animevideov3: 1.5 MB, to save 0.5 of 5.2 MB).
 MOST_LEFT = {"memory": 1.0, "balanced": 0.75}
 
 
@@ -36,10 +36,10 @@ def lower(graph: Graph, target: Target, base: CommandList | None = None) -> Comm
 
     Args:
         target: of the device.
-        base: a command list of the same method at other sizes, with its memo. The weights of the
-            two are the same storages, with the same ids; only those that lie in a layout that
-            `base` does not have are new, and their prepacks are in the command list too. What the
-            change of sizes does not reach are the same records.
+        base: a command list of the same method at other sizes, with its memo. Both have the weights
+            in the same storages, with the same ids. Weights in a layout that `base` does not have
+            are new, and the command list has their prepacks, too. Nodes that the change of sizes
+            does not reach have the same records.
 
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
@@ -48,8 +48,8 @@ def lower(graph: Graph, target: Target, base: CommandList | None = None) -> Comm
         target = replace(base.target, parts=base.memo.parts)
     note: tuple[str, ...] = ()
     if base is None and target.storage == "texture3d" and any(n.predicate for n in graph.nodes):
-        # What a branch did not make is read by `where`, and of an image nobody may read before it
-        # has a layout.
+        # `where` also reads what a branch did not make, and nobody may read an image before it has
+        # a layout.
         target, note = replace(target, storage="texel"), ("buffers instead of images: branches",)
     try:
         work = _lower(graph, target, base)
@@ -72,12 +72,12 @@ def _lower(graph: Graph, target: Target, base: CommandList | None) -> CommandLis
     try:
         work = _lower_rewritten(whole, target, None)
     except UnsupportedError:
-        # In parts no tensor may be larger than the device's buffers.
+        # In parts, all tensors may fit the device's buffers.
         parts = next(_in_parts(graph, whole, replace(target, prefer="memory")), None)
         if parts is None:
             raise
         return parts
-    # What is smaller by the tensors' sizes may take more with all that kernels need.
+    # Parts that are smaller by the sizes of tensors may take more with all that kernels need.
     parts = min(_in_parts(graph, whole, target), default=None, key=_arena_bytes)
     if parts is None:
         return work
@@ -89,9 +89,9 @@ def _arena_bytes(work: CommandList) -> int:
 
 
 def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandList]:
-    """Command lists with nodes in slices and strips: where memory is preferred to time also the one
-    that is expected to cost hardly any, which may be smaller after all. None where passes make no
-    parts.
+    """Command lists with nodes in slices and strips; none where passes make no parts. Where memory
+    is preferred to time, there is also the one that is expected to cost hardly any time: it may be
+    smaller after all.
 
     Args:
         whole: what passes make of the graph without parts.
@@ -104,8 +104,8 @@ def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandLis
         parts = len(divided.nodes), divided.parts
         if parts not in made:
             made.add(parts)
-            # At other sizes nodes may be whole: weights that one kernel reads then are those of
-            # `whole`.
+            # At other sizes nodes may be whole: the weights that one kernel reads there are those
+            # of `whole`.
             yield _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
 
 
@@ -121,7 +121,7 @@ def _lower_rewritten(graph: Graph, target: Target, base: CommandList | None) -> 
             break
         cx, work = other, smaller
     if target.scratch == "spare" and cx.asked:
-        # What is unused is known when everything has been placed once.
+        # The unused bytes are known when everything has been placed once.
         work = _walk(Lowering(graph, target, base, scratch_budgets(work, cx.asked), cx.copied))
     return work
 
@@ -135,7 +135,7 @@ def _walk(cx: Lowering) -> CommandList:
                 cx.missing[f"{strange} of input {number}"] += 1
                 cx.placeholder(tensor)
                 continue
-            # The border's dtype is the host's, except for those that the host converts.
+            # An input has the host's dtype, except for dtypes that the host converts.
             dtype = graph.staging_dtype(tensor)
             cx.enter(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
         else:
@@ -163,14 +163,14 @@ def _walk(cx: Lowering) -> CommandList:
 
 
 def _strange(tensors: Iterable[Tensor]) -> str:
-    """The dtypes of tensors, there or at the border, that the device does not have, as text."""
+    """The dtypes of tensors, in memory or as inputs and outputs, that the device lacks, as text."""
     return " and ".join(sorted({dtype for tensor in tensors
                                 for dtype in (tensor.dtype, Graph.staging_dtype(tensor))
                                 if dtype not in DTYPES}))
 
 
 def _lower_or_refuse(cx: Lowering, node: Node) -> None:
-    """Lowers a node, or notes what of it vkrt does not have: all of that is said at once."""
+    """Lowers a node, or notes what vkrt lacks for it: all that is lacking is said at once."""
     steps = len(cx.steps)
     try:
         if strange := _strange((*node.tensors(), *node.outs)):
@@ -183,7 +183,7 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
     except UnsupportedError as error:
         cx.refused[str(error)] += 1
     except (FormatError, InternalError):
-        # Where a number is not known, another one is in its place.
+        # A number that is not known has another one in its place, which may be wrong here.
         if not cx.graph.unsupported:
             raise
     del cx.steps[steps:]
@@ -204,6 +204,6 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     except (VkrtError, ImageTooLarge):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # The rules of shapes refuse what a file may not say. A declaration takes all they let pass.
+        # The shape rules refuse what a file may not say; declarations take all that these let pass.
         raise InternalError(f"{node}: a fault of vkrt's in lowering this operator "
                             f"({type(error).__name__}: {error})") from error

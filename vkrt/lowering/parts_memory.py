@@ -1,7 +1,7 @@
-"""Parts of tensors that are better copied: left where they are, they would make the arena larger.
+"""Strided views that are better copied: left in place, they would make the arena larger.
 
-Queries and keys that stay in the result of one layer, with the values, are there until the values
-are read, beside the scores. Copies of them are not.
+Queries and keys that are left in one layer's result, which also has the values, are alive until the
+values are read, beside the scores. Copies of them are not.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from vkrt.work.tensor import Tensor
 
 
 def costly_parts(graph: Graph, work: CommandList, left: Collection[int]) -> set[int]:
-    """Which views that a command list leaves where they are may be why its arena is as large.
+    """The views left in place by a command list that may be why its arena is so large.
 
     Args:
         graph: as passes have rewritten it.
-        left: the nodes of all of them.
+        left: the indices of the nodes of all these views.
 
     Returns:
-        The numbers (`Graph.number_of`) of those that are read later than at a node where more
-        bytes are alive than at any node that does without them; none where the arena is as large
-        anyway.
+        The numbers (`Graph.number_of`) of the views that wait to be read at a node where more bytes
+        are alive than at any node where no view waits. None where the arena is as large anyway.
     """
     if not left:
         return set()
     spans = _spans(graph, left)
     waiting = set().union(*spans.values())
     at_time = alive(work)
-    # Where no view is waited for: the first and the last time are the border's.
+    # The most bytes where no view waits. The first and the last time belong to no step.
     floor = max(at_time[0], at_time[-1])
     heavy: list[tuple[int, int]] = []
     for step, nbytes in zip(work.steps, at_time[1:]):
@@ -44,8 +43,7 @@ def costly_parts(graph: Graph, work: CommandList, left: Collection[int]) -> set[
 
 
 def _spans(graph: Graph, left: Collection[int]) -> dict[int, set[int]]:
-    """The nodes from a view to the last one that reads it, or a view of it; all by their numbers.
-    """
+    """For each view the nodes from it to the last one that reads it, or a view of it, by number."""
     until: dict[Tensor, int] = {}
     spans: dict[int, set[int]] = {}
     for index in reversed(range(len(graph.nodes))):

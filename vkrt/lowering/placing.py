@@ -1,4 +1,4 @@
-"""Where the tensors of a graph are: the operand of each, copies of it, and what may go over it.
+"""Where the tensors of a graph are: their operands, copies of these, and which may be overwritten.
 
 Each tensor has one operand, chosen by the node that made it; a node that needs another order in
 memory asks for it and gets a copy, which later nodes share.
@@ -28,8 +28,8 @@ class Placing(Storing):
 
     Args:
         base: the command list that this one shares weights and states with.
-        copied: numbers of views whose elements are not left where they are, though products
-            could read them there; None for what the base says.
+        copied: numbers of views that are copied, though products could read their elements in
+            place; None for those that the base says.
 
     Attributes:
         predicate: the conditions under which the current node runs.
@@ -45,7 +45,7 @@ class Placing(Storing):
         self.joins = Joins(graph)
         self.read_by_host: set[int] = set()
         self._operands: dict[Tensor, Operand] = {}
-        # Tensors that nothing has copied out of another one's memory
+        # Strided views that are left in the memory of another tensor
         self._parts: dict[Tensor, Strided] = {}
         # Copies with the predicates of the nodes that made them
         self._copies: dict[tuple, tuple[Predicate, Operand]] = {}
@@ -56,8 +56,8 @@ class Placing(Storing):
         self._new_constants: list[tuple[Tensor, Constant]] = []
 
     def attribute(self, name: str) -> Any:
-        """What the current node's kernel does besides its operator (`vkrt.ops.attributes`); None
-        where it is not that."""
+        """An attribute of the current node (`vkrt.ops.attributes`); None where it does not have
+        this one."""
         return self.graph.nodes[self.node].attributes.get(name)
 
     def used(self, tensor: Tensor) -> bool:
@@ -109,7 +109,7 @@ class Placing(Storing):
                 and operand.storage.is_image == image):
             same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
                            offset=operand.offset)
-            # Where a dimension of size 1 stands decides the sides of an image.
+            # The place of a dimension of size 1 decides the sides of an image.
             if not image or same.grid == operand.grid:
                 return same
 
@@ -121,8 +121,8 @@ class Placing(Storing):
         return self.derived((tensor, tuple(order)), make)
 
     def derived(self, key: tuple, make: Callable[[], Operand]) -> Operand:
-        """What a node makes of a tensor, the first of `key`, and later ones with the same key read
-        too; `make` makes it, with its dispatches."""
+        """An operand that is made from a tensor, the first of `key`; later nodes with the same key
+        share it. `make` makes it, with its dispatches."""
         found = self._copies.get(key)
         if found is not None and self.predicate[:len(found[0])] == found[0]:
             return found[1]
@@ -132,13 +132,13 @@ class Placing(Storing):
         return copy
 
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
-        """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
+        """Keeps a copy for later nodes, by its tensor and by what tells it from other copies."""
         self._copies[key] = self.predicate, copy
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
 
     def operand(self, tensor: Tensor) -> Operand:
-        """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
+        """The operand of a tensor as it lies, for strided copies: it may be raw."""
         if self.is_constant(tensor):
             return self.weight(tensor, row_major(tensor.rank))
         return self._placed(tensor)
@@ -148,7 +148,7 @@ class Placing(Storing):
         return self._operands.get(tensor)
 
     def is_constant(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a constant that no node has made another value of."""
+        """Whether a tensor is a constant, and no node has made another value of it."""
         return self._constant(tensor) is not None and tensor not in self._operands
 
     def constant_as(self, tensor: Tensor, **changes: Any) -> Tensor:
@@ -156,7 +156,7 @@ class Placing(Storing):
         return replace(tensor, constant=self._constant(tensor), **changes)
 
     def make_constant(self, tensor: Tensor, source: Tensor) -> None:
-        """Makes a tensor of the current node's the bytes of a constant, under its own sizes."""
+        """Makes a result of the current node the bytes of a constant, under the result's sizes."""
         constant = self._constant(source)
         assert constant is not None
         self._keep_constant(tensor, constant)
@@ -169,7 +169,7 @@ class Placing(Storing):
         """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
 
         Args:
-            order: of the dimensions after that.
+            order: of all dimensions, those in front included.
         """
         missing = len(order) - tensor.rank
         sizes = (1,) * missing + tuple(tensor.sizes)
@@ -198,8 +198,8 @@ class Placing(Storing):
             over: inputs that the shader reads only at the place it writes; the first of them that
                 dies with this node and has the same texels gives its memory. The shader declares
                 them and the result `ALIASED`.
-            read_elsewhere: what the shader reads at other places too: it may lie in the same
-                storage, as a view does, and then nothing is written there.
+            read_elsewhere: operands that the shader also reads at other places. Where one of them
+                is in the same storage, as a view may be, nothing is written there.
         """
         order = order or row_major(tensor.rank)
         if (place := self.joins.place(self, tensor, order)) is not None:
@@ -249,10 +249,10 @@ class Placing(Storing):
         return self.place(tensor, view)
 
     def change(self, before: Tensor, after: Tensor) -> Operand:
-        """The operand of a tensor that the current node changes in place, to write what changes.
+        """The operand that the current node writes to change a tensor in place.
 
-        Where nothing reads any more what the tensor was before, that is the memory it has, or else
-        a copy. It is a buffer, row-major, in every storage.
+        If nothing reads the old value any more, this is the tensor's own memory; else it is a copy.
+        It is a buffer, row-major, in every storage.
         """
         operand = self.operand(before)
         storage = operand.storage
@@ -264,21 +264,21 @@ class Placing(Storing):
         strided_copy.copy(self, result, operand)
         return self.place(after, result)
 
-    # Parts of tensors that are left where they are
+    # Strided views that are left in place
 
     def is_apart(self, tensor: Tensor) -> bool:
-        """Whether the elements of a tensor lie apart in another one's memory: `strided` says how,
-        and `read` copies them."""
+        """Whether a tensor is a strided view in another tensor's memory: `strided` gives the view,
+        and `read` copies it."""
         return tensor in self._parts
 
     def left(self) -> set[int]:
-        """The nodes whose results are left so."""
+        """The indices of the nodes whose results are left in place."""
         return {index for index, node in enumerate(self.graph.nodes)
                 if STRIDED in node.attributes and any(out in self._parts for out in node.outs)}
 
     def strided(self, tensor: Tensor) -> Strided | None:
-        """Where the elements of a tensor that nodes computed are in a buffer; None where they are
-        in an image, or where the host has them in another way than kernels."""
+        """Where the elements of a tensor that nodes computed lie in a buffer; None where they lie
+        in an image, or in a layout of the host that kernels do not read."""
         if tensor in self._parts:
             return self._parts[tensor]
         operand = self._operands.get(tensor)
@@ -292,12 +292,12 @@ class Placing(Storing):
 
     def leave(self, tensor: Tensor, out: Tensor,
               view: Callable[[Strided], Strided | None]) -> bool:
-        """Leaves a result of the current node where the elements are, if what reads it can do with
-        that (the attribute `STRIDED`); says whether it is done.
+        """Leaves a result of the current node in place as a strided view, if all readers can read
+        that (the attribute `STRIDED`). Returns whether it did.
 
         Args:
             tensor: what the result is a part of.
-            view: which part; it gives None where there is no regular way to it.
+            view: gives the part as a strided view; None where its strides are not regular.
         """
         if (not self.attribute(STRIDED) or self.number in self.copied
                 or tensor.dtype != out.dtype):

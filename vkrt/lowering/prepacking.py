@@ -48,7 +48,7 @@ from vkrt.work.target import GROUP
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight, copied_bytes
 
-# Of weights of any size, see `Dispatch.constants`: all weights of a layout share a pipeline.
+# `Dispatch.constants` for weights of any size: all weights of a layout share a pipeline.
 PACKING = (GROUP, False, False, False)
 
 # Kernels read whole texels.
@@ -72,7 +72,7 @@ def weight_plan(work: CommandList, plan: MemoryPlan) -> WeightPlan:
 
 
 def _reloads(stream: StreamPlan) -> ReloadPlan:
-    """The reloads, and how many come before each submission: all to the last one it waits for."""
+    """The reloads, and how many come before each submission: all to the last that it waits for."""
     places = {weight: place for place, weight in enumerate(stream.streamed)}
     needed, highest = [], 0
     for submission in stream.submissions:
@@ -157,7 +157,7 @@ class _Prepack:
                                  item.file_offset - record.constant.offset, nbytes))
 
     def _dispatch(self, item: Item) -> DispatchCommand:
-        """The dispatch that unpacks a slice."""
+        """The dispatch that packs a slice into its weight."""
         record = self._record(item)
         kernel = pushed_kernel(shader_library().get(record.shader), shader_params(record.params),
                                PACKING)

@@ -1,10 +1,9 @@
 """Reuse: what lowering did for nodes that a change of sizes does not reach.
 
-A node that is the same object in two graphs of a method has the same records in their command
-lists, unless something it touches was made, or is looked at, by a node that changes: where an
-operand lies, whether it was copied before and who else reads its bytes all go into a node's
-records. So a node is only reused while nothing it is connected to has been touched by one that is
-not.
+A node's records depend on where its operands lie, whether they were copied before, and who else
+reads their bytes. So a node that is the same in two graphs of a method has the same records, unless
+a changed node makes or reads one of its tensors. A node is only reused while no node that is not
+reused has touched a tensor that is connected with it.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Memo:
 
 
 def with_weights_of(base: CommandList, work: CommandList) -> CommandList:
-    """A command list that has all weights of another one, which was made from it at other sizes."""
+    """`base` with all weights of `work`, a command list that was made from it at other sizes."""
     return replace(base, storages=work.storages, prepacks=work.prepacks,
                    memo=replace(base.memo, weights=work.memo.weights))
 
@@ -67,8 +66,8 @@ def with_weights_of(base: CommandList, work: CommandList) -> CommandList:
 class Reuse:
     """Tells which nodes of a graph have the records of another lowering; asked node by node.
 
-    Passes make other nodes at other sizes: what a node of the other lowering touches that is not
-    in this graph has changed, too.
+    Passes make other nodes at other sizes. So the tensors of a node that only the other lowering
+    has count as changed, too.
 
     Args:
         memo: of the other lowering; an empty one where there is none.
@@ -82,13 +81,13 @@ class Reuse:
         self._kept = set(self._places)
         # How many nodes of the other lowering have been passed by
         self._passed = 0
-        # Of tensors that are connected by nodes one stands for all.
+        # Of tensors that nodes connect, one is the leader of all.
         self._leaders: dict[Tensor, Tensor] = {}
         self._changed: set[Tensor] = set()
         self._made: set[Tensor] = set()
 
     def input(self, tensor: Tensor) -> Operand | None:
-        """The operand of a method's input that is the same; None for one that changes."""
+        """The operand of an input of the method that stays the same; None for one that changes."""
         operand = self._memo.inputs.get(tensor)
         if operand is None:
             self._changed.add(self._leader(tensor))
@@ -113,7 +112,7 @@ class Reuse:
         return place if place is not None and self._memo.nodes[place].node.is_same(node) else None
 
     def _pass_by(self, place: int) -> None:
-        """Goes on to a node of the other lowering; what is left out on the way has changed."""
+        """Goes on to a node of the other lowering; the tensors of skipped nodes have changed."""
         for index in range(self._passed, place):
             if index not in self._kept:
                 node = self._memo.nodes[index].node
@@ -121,8 +120,8 @@ class Reuse:
         self._passed = max(self._passed, place)
 
     def _connect(self, tensors: Iterable[Tensor]) -> Tensor | None:
-        """Joins what these tensors are connected to, but for constants of the file; returns what
-        stands for all."""
+        """Joins the groups of these tensors, without constants of the file; returns the leader of
+        all."""
         leaders = {self._leader(t) for t in tensors if t.constant is None or t in self._made}
         if not leaders:
             return None

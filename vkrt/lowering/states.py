@@ -1,9 +1,10 @@
 """States: what a method keeps from run to run, read like inputs and written like outputs.
 
 A state has memory of its own, in which its elements lie as in the file, or in 8 bits where it is a
-cache and the target says so (`vkrt.ops.caches`). Its new value is made beside it and copied there
-behind everything else a run does, all states together. So whatever reads the old value, also as a
-view of it, reads that; and a run that fails before its last submission changes nothing.
+cache and the target says so (`vkrt.ops.caches`). Its new value is made beside it, and copied there
+behind everything else that a run does, for all states together. So every reader of the old value,
+also through a view, gets the old value; and a run that fails before its last submission changes
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from vkrt.work.tensor import Constant, Operand, row_major
 def enter(cx) -> None:
     """Gives every state of the graph its memory, before the first node.
 
-    That of the command list which this one is made from, where there is one.
+    A command list that is made from another one takes the memory of the states there.
     """
     for state, record in zip(cx.graph.states, cx.states):
         cx.place(state.before, record.operand)
@@ -35,7 +36,7 @@ def enter(cx) -> None:
 
 
 def notes(cx) -> tuple[str, ...]:
-    """What to tell the user of the states."""
+    """Notes for the user about the states."""
     if cx.target.cache != "int8" or not cx.states:
         return ()
     count = sum(is_in_8_bits(record.operand) and state.before.dtype != "int8"
@@ -44,8 +45,8 @@ def notes(cx) -> tuple[str, ...]:
 
 
 def store(cx) -> None:
-    """Adds the copies of the new values to the states, behind the last node and the outputs, and
-    says in the records which states have rows for places."""
+    """Adds the copies of the new values to the states, behind the last node and the outputs. Notes
+    in the records how many places of a text each state has rows for."""
     places = places_of(cx.graph)
     cx.states = [replace(record, places=places[state])
                  for state, record in zip(cx.graph.states, cx.states)]
@@ -55,7 +56,7 @@ def store(cx) -> None:
         if source.storage == target.storage and _same_bytes(source, target):
             continue
         if source.storage.role == "state":
-            # A view of a state's old value, which another copy may overwrite before.
+            # A view of a state's old value, which another copy may overwrite first.
             aside = cx.temporary(source.sizes, source.dtype)
             strided_copy.copy(cx, aside, source)
             source = aside

@@ -35,7 +35,7 @@ class Storing(Emitter):
         base: the command list that this one shares weights and states with.
 
     Attributes:
-        prepacks: how weights get there. The storages of the base keep their ids.
+        prepacks: how weights get into their storages. The storages of the base keep their ids.
     """
 
     def __init__(self, graph: Graph, target: Target, base: CommandList):
@@ -44,7 +44,7 @@ class Storing(Emitter):
         self.base_memo: Memo = base.memo or Memo()
         self._storages = StorageList(list(base.storages))
         self._weights = dict(self.base_memo.weights)
-        # Tensors that nodes made of constants alone
+        # Tensors that nodes make from constants alone, without a dispatch
         self._constants: dict[Tensor, Constant] = {}
 
     def temporary(self, sizes, dtype: str, order=None) -> Operand:
@@ -100,11 +100,11 @@ class Storing(Emitter):
                                    f"constants are {', '.join(DTYPES)}")
         order = tuple(order)
         if not tensor.numel:
-            # Nothing to bring there, and nothing is ever read of it.
+            # There is nothing to prepack, and nothing is ever read of it.
             return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
         image = self.storage == "texture3d" and not flat
-        # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
-        # product's matrix are the same bytes.
+        # The rows decide where an element lies only in an image. In a buffer, a table of rows and
+        # the matrix of a product are the same bytes.
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
                tensor.sizes, order, image, rows if image else None, pitch)
         if key not in self._weights:

@@ -1,5 +1,5 @@
-"""Arguments of a call: from whatever the caller has to contiguous arrays, checked, and to the
-device, which holds 64-bit numbers in 32 bits; and the results back."""
+"""Arguments of a call: checks them, makes contiguous arrays of them, copies these to the device and
+the results back. The device holds 64-bit numbers in 32 bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize
 if TYPE_CHECKING:
     import numpy as np
 
-# Where outputs go: arrays and buffers of the host's, or what makes arrays for their sizes
+# Where outputs go: arrays and host buffers, or a function that makes arrays for their sizes
 Out = Sequence[Any] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
@@ -30,12 +30,11 @@ class TensorInfo:
         name: from the program where it has one (see `vkrt.graph.names`), else "input_0",
             "output_0", ...
         sizes: upper bounds of the sizes.
-        dtype: numpy's name of the dtype. A number is as a tensor without dimensions: of int64,
+        dtype: numpy's name of the dtype. A number counts as a tensor without dimensions, of int64,
             float64 or bool. "none" stands for None.
-        dynamic_dims: the dimensions in which a call may pass less than the bound (an output: has
-            less then).
-        fixed: the one value that an input takes, where the program was exported with it as a number
-            or None; empty where it takes any.
+        dynamic_dims: the dimensions whose size in a call may be less than the bound.
+        fixed: the only value that the input takes, if the program was exported with a number or
+            None in its place; else empty.
     """
 
     name: str
@@ -59,11 +58,11 @@ class TensorInfo:
 
 
 class HostMemory:
-    """A tensor in the memory of a host application, where an array of numpy is too much.
+    """A tensor in the memory of a host application, without the cost of a numpy array.
 
     Args:
-        view: of its bytes; of outputs one that can be written.
-        dtype: numpy's name of it, one that has as many bits on the device.
+        view: of its bytes; writable for an output.
+        dtype: numpy's name of a dtype that has as many bits on the device.
         shape: its sizes.
     """
 
@@ -120,7 +119,7 @@ def _infos(values: Sequence[Any], names: Sequence[str], kind: str) -> list[Tenso
     return list(map(_info, values, names or default_names(kind, len(values))))
 
 
-# Numpy's names of Python's numbers, and what a text is
+# Dtypes of Python's None, numbers and str
 NUMBERS = {"NoneType": "none", "bool": "bool", "float": "float64", "str": "str"}
 
 
@@ -143,10 +142,11 @@ def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
     """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__`.
 
     Args:
-        dtype: what it should have, for messages.
+        dtype: the dtype that it should have, for messages.
 
     Raises:
-        InputError: it is none of these, is a list, or lives on a device the host cannot read.
+        InputError: the value is none of these, is a list, or is on a device that the host cannot
+            read.
     """
     if isinstance(value, HostMemory):
         return value  # type: ignore[return-value]
@@ -184,8 +184,8 @@ def listed(infos: Sequence[TensorInfo]) -> str:
 
 
 def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
-    """The argument as a contiguous array of the input's dtype, and of sizes that it takes; an empty
-    one for None. Buffers of the host's stay such.
+    """The argument as a contiguous array of the input's dtype, with sizes that the input takes.
+    None becomes an empty array; a `DeviceBuffer` stays one.
 
     Raises:
         InputError: naming the input, what it expects and what it got.
@@ -211,7 +211,7 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
 
 
 def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
-    """A buffer of the host's that can stand for a tensor, with its sizes."""
+    """A host buffer, checked to fit a tensor, with the tensor's sizes."""
     if info.fixed or info.dtype in DEVICE_DTYPES or info.dtype == "none":
         raise InputError(f"{label}: expected {info}, which a DeviceBuffer cannot hold: numbers and "
                          "tensors of 64-bit or int16 elements are passed as arrays")
@@ -226,7 +226,7 @@ def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
     return replace(buffer, sizes=sizes)
 
 
-# What a caller may pass for an input that is a number, and not for another tensor
+# What a caller may pass for an input that is a number, and only for such an input
 NUMBER_TYPES = (bool, int, float)
 
 
@@ -277,7 +277,7 @@ def check_output(array: Any, info: TensorInfo, index: int,
     """An array the caller gave for an output, checked to fit and to be writable in place.
 
     Args:
-        sizes: that the output has in this call; by default the bounds.
+        sizes: the output's sizes in this call; by default the bounds.
     """
     wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
     if isinstance(array, DeviceBuffer):
@@ -325,10 +325,10 @@ def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
     """Copies arrays of the inputs' dtypes and sizes to their memory.
 
     Args:
-        operands: of the inputs; None where no kernel reads one.
+        operands: of the inputs; None for an input that no kernel reads.
 
     Raises:
-        InputError: an integer of 64 bits that a kernel reads does not fit into the 32 it has there.
+        InputError: a 64-bit integer that a kernel reads does not fit into 32 bits.
     """
     for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
         if operand is None or isinstance(array, DeviceBuffer):
@@ -350,8 +350,7 @@ def _narrowed(array: np.ndarray, dtype: str, index: int) -> np.ndarray:
 
 
 def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
-    """Copies the memory of an output to an array of its dtype and sizes; a buffer of the host's has
-    it already."""
+    """Copies an output to an array of its dtype and sizes. A `DeviceBuffer` has it already."""
     if isinstance(result, DeviceBuffer):
         return
     narrow = DEVICE_DTYPES.get(str(result.dtype))

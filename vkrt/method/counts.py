@@ -1,11 +1,11 @@
-"""Counts: sizes that the data of a run decide, such as the number of places that `nonzero` finds.
+"""Counts: sizes that the data of a run decide, such as the number of elements that `nonzero` finds.
 
-The commands of a run are made for sizes, and a count is known when the run has come there. So a run
-begins at the counts of the run before. A kernel that counts compares, before anything has used
-the size, and where the data have another number the run ends there and begins anew at the sizes
-that follow from it. A method with N counts begins N + 1 times at the most, and once at the counts
-of the run before. Each attempt has the same inputs and states: states get their new values at the
-end of a run, and rows that a kernel has written in the middle of it are written again.
+Commands are recorded for fixed sizes, but a count is known only when the run computes it. So a run
+begins with the counts of the run before. The kernel that counts compares the result with the
+expected count, before anything uses the size. If they differ, the run ends there and begins anew at
+the sizes of the new count. A method with N counts begins at most N + 1 times, and once if the
+counts are those of the run before. Each attempt has the same inputs and states: states get their
+new values at the end of a run, and rows that a kernel wrote in the middle of it are written again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Counts:
     """The counts of a method. One run at a time.
 
     Args:
-        counts: of its graph, in the order in which a run comes to them.
+        counts: the counts of its graph, in the order in which a run computes them.
     """
 
     def __init__(self, counts: Sequence[Count]):
         self._counts = {count.number: count for count in counts}
-        # As the last run has found them
+        # The counts that the last run found
         self._last: Mapping[Count, int] = {}
 
     def __bool__(self):
@@ -37,15 +37,15 @@ class Counts:
         """Runs the method once, at the counts of the data.
 
         Args:
-            begin: makes an instance ready for counts (those left out are as in the graph).
-            run: runs it; raises `CountFound`.
+            begin: makes an instance ready for counts (counts left out are as in the graph).
+            run: runs the instance; raises `CountFound` where the data have another count.
 
         Returns:
             The instance that has run to its end.
 
         Raises:
-            InputError: of `begin`; the program does not allow a count.
-            UnsupportedError: a count is another one each time.
+            InputError: from `begin`; the program does not allow a count.
+            UnsupportedError: a count differs from attempt to attempt.
         """
         found: dict[Count, int] = {}
         while True:
@@ -64,7 +64,7 @@ class Counts:
 
     def _begin(self, begin: Callable[[Mapping[Count, int]], Instance], found: Mapping[Count, int],
                ) -> tuple[Mapping[Count, int], Instance]:
-        """An instance for the counts that are known, and for others for which there can be one."""
+        """Makes an instance for the known counts and the first allowed guess of the others."""
         refused: InputError | None = None
         for guess in self._guesses(found):
             counts = {**guess, **found}
@@ -76,8 +76,8 @@ class Counts:
         raise refused
 
     def _guesses(self, found: Mapping[Count, int]) -> Iterator[Mapping[Count, int]]:
-        """What the counts may be: those of the last run, those of the graph, all the same (two may
-        be of equal masks), none."""
+        """Guesses of the counts: those of the last run, those of the graph, all equal to a known
+        one (two counts may be of equal masks), or all 0."""
         if len(found) == len(self._counts):
             yield found
             return

@@ -1,4 +1,4 @@
-"""DeviceBound: the base of what lives on a device of this process and has no copy elsewhere."""
+"""DeviceBound: the base of objects that live on a device of this process and cannot be copied."""
 
 from __future__ import annotations
 

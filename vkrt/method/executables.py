@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from vkrt.compiler.planned import Planned
     from vkrt.work.command_list import CommandList
 
-# Bytes of the host's memory for the plans of shapes beside that of loading
+# Bytes of the host's memory for the plans of all shapes but the one of loading
 MAX_PLAN_BYTES = 8 << 20
 
 
 class Ready(NamedTuple):
-    """A method that is compiled: what its load takes over.
+    """A compiled method: what its load takes over.
 
     Attributes:
         executables: what it is compiled to.
@@ -45,20 +45,21 @@ class Ready(NamedTuple):
 
 
 class Executables:
-    """The plans of a method: that of the shape for which it is loaded, which with dynamic shapes
-    needs the most memory, and those of others. One thread at a time.
+    """The plans of a method: the one for which it is loaded, and those of other shapes.
+
+    With dynamic shapes it is loaded for the shape that needs the most memory. One thread at a time.
 
     Args:
-        graph: the method's; without its nodes where the plan comes from a file.
+        graph: the method's graph; without its nodes if the plan comes from a file.
         first: the plan for which it is loaded.
-        compiled: the plans of all other shapes that it can run at; None where any is compiled when
-            it is run.
-        whole: plans `first` anew, with the graph's nodes, where it comes from a file.
+        compiled: the plans of all other shapes that it can run at; None if every shape is compiled
+            at its first run.
+        whole: plans `first` anew, with the graph's nodes, if `first` comes from a file.
 
     Attributes:
         graph, first: see the arguments.
-        shape: that of `first`.
-        recent: the plans of shapes that were compiled when they were run, and were run lately.
+        shape: the shape of `first`.
+        recent: the plans of shapes that were compiled at a run, and ran lately.
     """
 
     def __init__(self, graph: Graph, first: ShapePlan,
@@ -80,14 +81,14 @@ class Executables:
 
     @property
     def shapes(self) -> tuple[Shape, ...] | None:
-        """The shapes that it can run at; None where any is compiled when it is run."""
+        """The shapes that it can run at; None if every shape is compiled at its first run."""
         return None if self._compiled is None else (self.shape, *self._compiled)
 
     def find(self, shape: Shape) -> ShapePlan | None:
         """The plan of a shape; None where it has to be compiled.
 
         Raises:
-            InputError: it is a compiled program, which does not have the shape.
+            InputError: a compiled program does not have the shape.
         """
         if shape == self.shape:
             return self.first
@@ -99,7 +100,7 @@ class Executables:
                              f"{shape}; it is for {known}")
         return self._compiled[shape]
 
-    # What a plan from a file has not: any thread may ask
+    # What a plan from a file lacks; any thread may ask for it
 
     @property
     def whole_graph(self) -> Graph:
@@ -108,13 +109,12 @@ class Executables:
 
     @property
     def planned(self) -> Planned:
-        """What `first` was planned to by this process, which is done now if a file has spared
-        it."""
+        """What this process planned for `first`; planned now if `first` comes from a file."""
         with self._whole_lock:
             if self._whole is not None:
                 self._planned, self._whole = self._whole(), None
         return self._planned or self.first.planned
 
     def rebased(self, work: CommandList) -> ShapePlan:
-        """`first`, with another command list that those of other shapes are made from."""
+        """`first` with another base: the command list from which those of other shapes are made."""
         return self.first._replace(executable=replace(self.first.planned, base=work))

@@ -1,5 +1,4 @@
-"""InitialValues: the values with which the states of a method begin, as the program's files have
-them."""
+"""InitialValues: the initial values of a method's states, read from the program's files."""
 
 from __future__ import annotations
 
@@ -26,11 +25,11 @@ class InitialValues:
         self._prefetch = prefetch
 
     def give(self, state: StateMemory) -> None:
-        """Gives a state that no run uses its initial values.
+        """Sets the initial values of a state. No run may use the state.
 
         Raises:
             FormatError: a file was changed since it was opened.
-            OSError: it cannot be read.
+            OSError: a file cannot be read.
         """
         if not self._tensors:
             return

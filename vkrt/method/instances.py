@@ -1,10 +1,9 @@
-"""Instances: a method's commands at the sizes of calls, over their states and buffers.
+"""Instances: a method's commands at one shape, over one state and one set of host buffers.
 
-For every new set of sizes the graph is resolved, lowered and planned anew (all of it plain Python,
-milliseconds; see `vkrt.method.loaded`). Each of them, over each state and each set of the host's
-buffers, gets handles and commands of its own; weights, pipelines and the arena are those of the
-method. Those that were run lately are kept, as many as some bytes of the host's memory allow: one
-of them costs nothing.
+For every new shape the graph is resolved, lowered and planned anew (plain Python, milliseconds; see
+`vkrt.method.loaded`). Each combination of shape, state and host buffers has its own handles and
+commands. All of them share the method's weights, pipelines and arena. The instances that ran lately
+are kept, within a bound on the host's memory: running one of them again costs nothing.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from vkrt.runtime.state_memory import StateMemory
 if TYPE_CHECKING:
     import numpy as np
 
-# Bytes of the host's memory for the handles and commands of all instances over arrays. Those over
-# buffers of the host's have a bound of their own, so that they make none of the others go.
+# Bytes of the host's memory for the handles and commands of all instances over arrays. Instances
+# over host buffers have a bound of their own, so that they never evict instances over arrays.
 MAX_BYTES = 32 << 20
 
 
 class ExternalBuffers(NamedTuple):
-    """The host's buffers of a call.
+    """The host's buffers among the arguments of a call.
 
     Attributes:
-        inputs, outputs: (number, buffer).
+        inputs, outputs: (number of the input or output, buffer).
     """
 
     inputs: tuple[tuple[int, DeviceBuffer], ...] = ()
@@ -42,7 +41,7 @@ class ExternalBuffers(NamedTuple):
 
     @classmethod
     def among(cls, inputs: Sequence[Any], outputs: Sequence[Any]) -> ExternalBuffers:
-        """Those among the arguments of a call."""
+        """The buffers among these arguments."""
         return cls(_buffers(inputs), _buffers(outputs))
 
     def __bool__(self):
@@ -61,8 +60,8 @@ class Instance(NamedTuple):
         plan: of the method at this shape.
         compute: runs it.
         state: what the method keeps from run to run.
-        buffers: of the host's, that it is recorded with.
-        binding: how it uses them.
+        buffers: the host's buffers that its commands are recorded with.
+        binding: how the commands use these buffers; None without any.
     """
 
     plan: ShapePlan
@@ -77,10 +76,10 @@ class Instance(NamedTuple):
         return STEP_BYTES * self.plan.execution.steps
 
     def check(self, arrays: Sequence[np.ndarray]) -> None:
-        """Compares inputs with the limits.
+        """Compares inputs with the plan's limits.
 
         Raises:
-            InputError: an element is beyond them.
+            InputError: an element is outside its limits.
         """
         for limit in self.plan.limits:
             value = value_of(limit.read, arrays)
@@ -90,7 +89,7 @@ class Instance(NamedTuple):
                                  f"of {limit.where}; got {value}")
         for indices in self.plan.index_limits:
             array = arrays[indices.input]
-            # What a buffer of the host's holds is not looked at.
+            # The content of a host buffer is not checked.
             if isinstance(array, DeviceBuffer) or not array.size:
                 continue
             low, high = int(array.min()), int(array.max())
@@ -100,7 +99,7 @@ class Instance(NamedTuple):
                                  f"{low if low < indices.low else high}")
 
 
-# What instances are told apart by: shape, state and the host's buffers
+# What identifies an instance: shape, state and the host's buffers
 _Key = tuple[Shape, StateMemory, ExternalBuffers]
 _Cache = LruCache[_Key, Instance]
 
@@ -108,27 +107,27 @@ _Cache = LruCache[_Key, Instance]
 class Instances:
     """The instances of a method, over one arena. One run at a time.
 
-    A signal's handler may raise anywhere in here. So an instance is unbound before it is removed:
-    the one that still is there can be bound again.
+    A signal handler may raise anywhere in here. So an instance is unbound before it is removed: if
+    the removal is interrupted, the instance can be bound again.
 
     Args:
         arena: where activations lie.
-        weights: the `Weights` that all of them read; may grow.
-        max_bytes: of the arena where it has room for former shapes.
+        weights: the `Weights` that all instances read; the list may grow.
+        max_bytes: up to this size the arena keeps the room that former shapes needed.
     """
 
     def __init__(self, arena: Arena, weights: Sequence[Any], max_bytes: int):
         self.arena = arena
         self.max_bytes = max_bytes
         self._weights = weights
-        # Those over arrays, and those over buffers of the host's
+        # Instances over arrays, and instances over host buffers
         self._over_arrays: _Cache = LruCache(MAX_BYTES)
         self._over_buffers: _Cache = LruCache(MAX_BUFFER_BYTES)
-        # The one that was made ready last: no other has a run that was interrupted.
+        # The instance that was made ready last: only this one can have an interrupted run.
         self._ready: Instance | None = None
 
     def __iter__(self) -> Iterator[Instance]:
-        """All that are kept."""
+        """All instances that are kept."""
         return iter([instance for cache in (self._over_arrays, self._over_buffers)
                      for _, instance in cache])
 
@@ -137,8 +136,8 @@ class Instances:
         return self._cache(buffers).get((shape, state, buffers))
 
     def add(self, shape: Shape, instance: Instance) -> None:
-        """Keeps an instance that is not kept yet; those of its kind that were run longest ago go
-        where there are many."""
+        """Keeps a new instance. If its cache is full, the instances that ran longest ago are
+        removed."""
         cache = self._cache(instance.buffers)
         for key, old in cache.excess(instance.nbytes):
             self._remove(cache, key, old)
@@ -162,14 +161,14 @@ class Instances:
         return self._over_buffers if buffers else self._over_arrays
 
     def bind(self, instance: Instance) -> bool:
-        """Makes an instance ready to run; whether there was something to do.
+        """Makes an instance ready to run; returns whether there was something to do.
 
-        An arena that is too small is released and allocated anew, and with it what is bound to it:
-        other instances are bound again when they run the next time.
+        An arena that is too small is released and allocated anew. All instances are unbound before
+        that; the others are bound again at their next run.
 
         Raises:
-            DeviceMemoryError: there is no memory for a larger arena. Instances of shapes that fit
-                in what there is can run.
+            DeviceMemoryError: there is no memory for a larger arena. Shapes that need less can
+                still run.
             VulkanError: the instance cannot be bound.
         """
         self._ready = instance
@@ -188,16 +187,16 @@ class Instances:
         return True
 
     def wait(self) -> None:
-        """Waits for a run that was interrupted: it may still use the arena and the weights."""
+        """Waits for an interrupted run, which may still use the arena and the weights."""
         if self._ready is not None:
             self._ready.compute.wait()
 
     def unbind(self) -> None:
-        """Frees the arena of everything bound to it."""
+        """Unbinds all instances from the arena."""
         for instance in self:
             instance.compute.unbind()
 
     def close(self) -> None:
-        """Releases all of them and the arena; idempotent."""
+        """Releases all instances and the arena; idempotent."""
         self.drop(lambda instance: True)
         self.arena.release()

@@ -1,9 +1,9 @@
-"""Loaded: what a method has on a device, and how it comes there.
+"""Loaded: what a method has on a device, and how it is loaded.
 
-The order is that of the memory contract: the command list and the plan (no device memory),
-pipelines (none), weights with one staging buffer, then activations. With dynamic shapes activations
-wait for the first run, which says how many are needed; other sizes are compiled when they are run
-first.
+The memory contract sets the order: the command list and the plan (no device memory), pipelines
+(none), weights with one staging buffer, then activations. With dynamic shapes the activations are
+allocated at the first run, whose sizes decide how many bytes are needed. Other sizes are compiled
+at their first run.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 class Loaded:
     """A method on a device; the arguments are those of `vkrt.method.method.Method`.
 
-    One thread at a time. Nothing stays allocated where loading fails.
+    One thread at a time. If loading fails, nothing stays allocated.
 
     Attributes:
-        device: which.
+        device: the open device.
         executables: what it is compiled to.
         shared: the weights that other methods of the program have on the device.
         mapper: the imports of its mapped weights.
-        allocator: whose account the memory is on.
+        allocator: allocates and accounts for the memory.
         states: what it keeps from run to run.
-        initial: the values with which that begins.
-        state: the memory of that which the method has from the start.
-        instances: run lately.
+        initial: the initial values of the states.
+        state: the memory of the state that the method has from the start.
+        instances: the instances that ran lately.
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
@@ -63,11 +63,11 @@ class Loaded:
         self.options = options
         self.report = report
         self._sources = sources
-        # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
+        # Weights of the sizes it was loaded for, then those of other sizes that read other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
         self._states: set[StateMemory] = set()
-        # What it has, the last first: it is released in this order.
+        # What it has; released in reverse order.
         self._resources = ExitStack()
         try:
             self._pipelines = self._resources.enter_context(closing(Pipelines(device)))
@@ -86,7 +86,7 @@ class Loaded:
 
     def _compile(self, graph: Graph, store: WeightStore | None) -> Ready:
         """Compiles the method; threads create pipelines while its memory is planned."""
-        # With all operators and all of planning, which cached plans do without
+        # Imports all operators and all of planning, which cached plans do not need
         from vkrt.compiler.compiler import lower_largest, plan_method, specialization_of
         from vkrt.plan.contents import contents_of
         from vkrt.plan.kernels import kernels_of
@@ -128,7 +128,7 @@ class Loaded:
                 report.growth.files.add((source.address, memoryview(source).nbytes))
         reader = resources.enter_context(self._new_reader())
         self._read_ahead(reader, weight_plan.copied, reader.window)
-        # Kernels that do not compile end the load, before it is in the report.
+        # A kernel that does not compile ends the load here, before it is in the report.
         self._pipelines.finish()
         debug.describe(executables.graph, plan)
         report.planned(figures, plan.placements)
@@ -151,11 +151,11 @@ class Loaded:
         weights.allocate_pool()
         self.state.allocate()
         self.state.reset(reader)
-        # What is mapped is read by the first run; until then the system may.
+        # The first run reads the mapped weights; the system may begin to read them now.
         self._read_ahead(reader, weight_plan.mapped)
         reader.close()
-        # The processors may be those that the device computes on, and mapping the file's pages and
-        # giving them back takes nearly twice the time of the system's own copy.
+        # The device may compute on the same processors, and mapping and unmapping the file's pages
+        # takes nearly twice the time of a copy by the system.
         strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
         if weight_plan.streamed:
             weights.stream(self._new_reader(strategy))
@@ -180,7 +180,7 @@ class Loaded:
 
     def _read_ahead(self, reader: Reader, reads: Sequence[WeightRead | StagedRead],
                     window: int = 1 << 62) -> None:
-        """Asks the system to begin reading what is read first, `window` bytes of it."""
+        """Asks the system to begin reading the first `window` bytes of `reads`, in file order."""
         for read in sorted(reads, key=lambda read: (read.source, read.offset)):
             reader.start_ahead(read.source, read.offset, min(read.nbytes, window))
             window -= read.nbytes
@@ -205,7 +205,7 @@ class Loaded:
         if instance is None:
             instance = self._new(shape, state, buffers)
         elif instance.plan is not self.executables.first:
-            self.executables.find(shape)  # as the one that was used last
+            self.executables.find(shape)  # marks the plan as used last
         if self.instances.bind(instance):
             figures = instance.plan.executable.figures
             self.report.shape(str(shape), figures.run_bytes - figures.state_bytes,
@@ -213,14 +213,14 @@ class Loaded:
         return instance
 
     def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
-        """The instance of a shape that was not run lately, or not over this state or buffers."""
+        """A new instance: the shape did not run lately, or not over this state or these buffers."""
 
         def instance() -> Instance:
             plan = self._plan_at(shape)
             try:
                 return self._instance(shape, plan, state, buffers)
             except PipelineError:
-                # It is compiled anew, with smaller kernels.
+                # The shape is compiled anew, with smaller kernels.
                 if self.executables.recent.get(shape) is plan:
                     self._forget(shape, plan)
                 raise
@@ -228,7 +228,7 @@ class Loaded:
         return with_smaller(self.device, instance)
 
     def _plan_at(self, shape: Shape) -> ShapePlan:
-        """The method at some sizes, for which it is compiled now unless it was lately."""
+        """The plan of a shape; it is compiled now unless a plan is kept."""
         plan = self.executables.find(shape)
         if plan is None:
             plan = self._compile_at(shape)
@@ -239,13 +239,13 @@ class Loaded:
         return plan
 
     def _forget(self, shape: Shape, plan: ShapePlan) -> None:
-        """Lets go of what was compiled for some sizes, and of the instances that run it."""
+        """Forgets the plan of a shape, and drops the instances that run it."""
         self.instances.drop(lambda instance: instance.plan is plan)
         self.executables.recent.remove(shape)
 
     def _instance(self, shape: Shape, plan: ShapePlan, state: StateMemory,
                   buffers: ExternalBuffers) -> Instance:
-        """A new instance, its pipelines created."""
+        """Makes and keeps a new instance, and creates its pipelines."""
         compute = ComputeGraph(self.device, self._pipelines, plan.execution)
         compute.prepare()
         self._pipelines.drop_modules()
@@ -258,7 +258,7 @@ class Loaded:
         return instance
 
     def _compile_at(self, shape: Shape) -> ShapePlan:
-        """What sizes that are new, or were not run for long, come to."""
+        """Compiles the method for a shape that is new, or did not run for long."""
         from vkrt.compiler.compiler import plan_at
         from vkrt.lowering.lowering import lower
 
@@ -266,7 +266,7 @@ class Loaded:
         base = executables.first.planned.base
         refused = frozenset(device.refused)
         if refused != base.target.refused:
-            # Other kernels than before, also for nodes that other sizes leave as they were
+            # The kernels may differ now, also those of nodes that other sizes leave as they were
             base = replace(base, target=replace(base.target, refused=refused),
                            memo=replace(base.memo, nodes=()))
             executables.first = executables.rebased(base)
@@ -282,7 +282,7 @@ class Loaded:
         return plan
 
     def _expect(self, shape: Shape, plan: ShapePlan) -> None:
-        """Corrects the prediction where sizes need more than those of which it was made."""
+        """Corrects the report's prediction if a shape needs more than all shapes so far."""
         figures = plan.executable.figures
         needed = figures.activation_bytes + figures.host_bytes
         more = needed - self._expected
@@ -292,7 +292,7 @@ class Loaded:
                                    "more than any sizes tried when it was loaded")
 
     def _load_extra(self, graph: Graph, work: CommandList) -> None:
-        """Loads constants that new sizes read in another layout than all before, for good."""
+        """Loads constants that a new shape reads in a new layout. They stay loaded."""
         from vkrt.compiler.compiler import plan_weights
         from vkrt.lowering.reuse import with_weights_of
 
@@ -302,7 +302,7 @@ class Loaded:
                                      self.options)
         weights = None
         try:
-            # They come as the others did: while there are no activations.
+            # As at the first load, there are no activations while weights are loaded.
             self.instances.unbind()
             self.instances.arena.release()
             used = self.allocator.statistics()["allocation_bytes"]
@@ -321,7 +321,7 @@ class Loaded:
         except BaseException:
             (weights or mapper).close()
             raise
-        # All of it or nothing: a signal's handler would run at a call, and here is none.
+        # All or nothing: a signal handler runs only at a call, and these four lines have none.
         self._weights += [weights]
         self._extra_bytes += nbytes
         self.instances.max_bytes -= nbytes
@@ -362,7 +362,7 @@ class Loaded:
     # The end
 
     def weights_alone(self) -> Weights:
-        """Releases everything but the weights, which are the caller's."""
+        """Releases everything but the weights, and hands these to the caller."""
         weights = self._weights.pop(0)
         try:
             self.close()
@@ -372,19 +372,19 @@ class Loaded:
         return weights
 
     def abandon(self) -> None:
-        """Lets go of what is another process's, see `Method.close`."""
+        """Forgets everything unreleased, because it is the parent process's; see `Method.close`."""
         self._resources.pop_all()
 
     def close(self) -> None:
-        """Releases everything; may be called twice. Interrupted while it waits for a run, it leaves
-        everything there for another call."""
+        """Releases everything; may be called twice. If it is interrupted while it waits for a run,
+        nothing is released, and another call can do it."""
         with suppress(VulkanError):
             self.instances.wait()
         self._resources.close()
 
 
 def _close_all(things: Iterable[Any]) -> None:
-    """Closes each of them, whatever goes wrong with another one."""
+    """Closes all of them, even if closing one fails."""
     with ExitStack() as stack:
         for thing in things:
             stack.callback(thing.close)

@@ -1,8 +1,7 @@
-"""LruCache: values by key, of which those that were used longest ago go when they come to many
-bytes.
+"""LruCache: values by key. The least recently used values are removed when all take too many bytes.
 
-A signal's handler may raise anywhere in here (Ctrl-C). So each change is one operation of a
-dictionary, which is done or is not.
+A signal handler may raise anywhere in here (Ctrl-C). So each change is one operation of a
+dictionary, which is atomic.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class _Entry(Generic[Value]):
-    """A value, its bytes, and when it was used last, in uses of the cache."""
+    """A value, its bytes, and its last use, as the number of that use of the cache."""
 
     __slots__ = ("nbytes", "used", "value")
 
@@ -31,7 +30,7 @@ class LruCache(Generic[Key, Value]):
     """A cache that is bounded by the bytes of its values.
 
     Args:
-        max_bytes: of all values together, where they are more than `LEAST`.
+        max_bytes: of all values together; `LEAST` values may take more.
     """
 
     def __init__(self, max_bytes: int):
@@ -43,14 +42,14 @@ class LruCache(Generic[Key, Value]):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[tuple[Key, Value]]:
-        """Keys and values as they are now, the one that was used longest ago first."""
+        """A snapshot of the keys and values, the least recently used first."""
         return iter([(key, entry.value) for key, entry in self._by_use()])
 
     def _by_use(self) -> list[tuple[Key, _Entry[Value]]]:
         return sorted(self._entries.items(), key=lambda item: item[1].used)
 
     def get(self, key: Key) -> Value | None:
-        """The value of a key, which is the one that was used last from now on; None without one."""
+        """The value of a key, which becomes the most recently used; None if there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -71,7 +70,7 @@ class LruCache(Generic[Key, Value]):
         return result
 
     def add(self, key: Key, value: Value, nbytes: int) -> None:
-        """Adds a value, as the one that was used last."""
+        """Adds a value as the most recently used one."""
         self._uses += 1
         self._entries[key] = _Entry(value, nbytes, self._uses)
 

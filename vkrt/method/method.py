@@ -53,16 +53,15 @@ class Method(DeviceBound):
 
     Args:
         graph: the method's graph.
-        sources: `vkrt.memory.Source`s, the program's first, then external data; the caller's, and
-            open as long as the method is.
+        sources: `vkrt.memory.Source`s: the program's first, then external data. The caller owns
+            them and keeps them open as long as the method.
         device: an open device.
         options: see `vkrt.load`.
         report: collects the phases; a new one by default.
-        store: the weights of the program's other methods, whose memory is on the same allocator;
-            none by default.
-        allocator: whose account the method's memory is on; the caller's. Its own by default.
-        compiled: what the method is compiled to, which is the method's from now on; by default it
-            is compiled now.
+        store: the weights of the program's other methods, from the same allocator; none by default.
+        allocator: allocates the method's memory; the caller's. By default one of its own.
+        compiled: what the method is compiled to; the method closes it. By default the method is
+            compiled now.
 
     Raises:
         UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
@@ -79,7 +78,7 @@ class Method(DeviceBound):
         self._has_run = False
         load = partial(Loaded, graph, sources, device, options or LoadOptions(), self.report,
                        store, allocator)
-        # What is compiled already is for one list of kernels, and gone if that does not compile.
+        # A compiled method has a fixed list of kernels, and a failed load closes it: no second try.
         self._loaded = load(compiled) if compiled is not None else with_smaller(device, load)
         self._counts = Counts(self._loaded.executables.graph.counts)
 
@@ -88,18 +87,18 @@ class Method(DeviceBound):
 
     @property
     def shapes(self) -> tuple[Shape, ...] | None:
-        """The shapes that a compiled program can run at; None of others."""
+        """The shapes that a compiled program can run at; None for other programs."""
         return self._loaded.executables.shapes
 
     @property
     def largest(self) -> ShapePlan:
-        """What it is compiled to, with dynamic shapes at the sizes that need the most memory."""
+        """What it is compiled to; with dynamic shapes, at the sizes that need the most memory."""
         return self._loaded.executables.first
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether another load comes to the same plan: no other method had brought weights to the
-        device, and there was memory for all imports."""
+        """Whether another load makes the same plan: no weights are shared with other methods, and
+        no import lacked memory."""
         return not self._loaded.shared.owners and not self._loaded.mapper.lacked_memory
 
     @property
@@ -109,17 +108,17 @@ class Method(DeviceBound):
 
     @property
     def planned(self) -> Planned:
-        """What it was planned to, with dynamic shapes at the sizes that need the most memory."""
+        """What it was planned to; with dynamic shapes, at the sizes that need the most memory."""
         return self._loaded.executables.planned
 
     @property
     def work(self) -> CommandList:
-        """The command list of that."""
+        """The command list of `planned`."""
         return self.planned.work
 
     @property
     def plan(self) -> MemoryPlan:
-        """The plan of its memory."""
+        """The memory plan of `planned`."""
         return self.planned.memory
 
     @property
@@ -134,36 +133,36 @@ class Method(DeviceBound):
                 signals: Sequence[Semaphore] = ()) -> list[Any]:
         """Runs the method once.
 
-        Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
-        with what it was given; the next call, or `close`, waits for that first. Buffers that are
-        changed in place are then as before or as after the run, all together.
+        Ctrl-C, or any exception of a signal handler, ends the call at once. The device finishes the
+        submitted work; the next call, or `close`, waits for that first. The buffers that the run
+        changes in place then all have their values from before the run, or all from after it.
 
         Args:
-            inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
-                dimensions, less (see `metadata`); numbers and None where the inputs are such;
-                `DeviceBuffer`s of the host's. A list, or a mapping of names to them.
-            out: arrays, or `DeviceBuffer`s, to write the outputs to, of the sizes they have at
+            inputs: a list, or a mapping by name, of arrays with exactly the inputs' dtypes and
+                sizes (in dynamic dimensions also smaller, see `metadata`), of numbers and None
+                where the inputs are such, and of the host's `DeviceBuffer`s.
+            out: arrays or `DeviceBuffer`s to write the outputs to, of the sizes that these have at
                 these inputs; new arrays by default. Or a function that makes the arrays: it is
-                called with these sizes, in the order of the outputs, before anything runs (where
-                the data decide sizes, after it). In the place of a number it may return anything,
-                of which an array is written to.
+                called with the sizes, in the order of the outputs, before anything runs (if the
+                data decide sizes, after the run). For an output that is a number it may return
+                anything; an array gets the number.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
             waits, signals: the host's semaphores that the device waits for before the run, and
-                signals behind it, also where the run fails or is interrupted.
+                those that it signals after the run, also if that fails or is interrupted.
 
         Returns:
-            The outputs as numpy arrays (numbers and None where the method returns such, and the
-            host's buffers in the places where `out` has them).
+            The outputs as numpy arrays. Numbers, None and the `DeviceBuffer`s of `out` stay what
+            they are.
 
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
-            StateError: a run before failed in the middle of changing the state.
+            StateError: an earlier run failed while it changed the state.
             CancelledError: another thread has called `cancel`.
-            DeviceMemoryError: there is no memory for sizes larger than those run so far; the
-                method can go on with those.
-            VulkanError: the device failed; DeviceLostError means the program must be loaded again
-                (ForkedError, one of those: after a fork, in the child).
+            DeviceMemoryError: there is no memory for sizes larger than those run so far, which can
+                still run.
+            VulkanError: the device failed. After a DeviceLostError the program must be loaded again
+                (ForkedError, a subclass: in the child after a fork).
         """
         arrays = self._call(inputs)
         with self._queue.lock:
@@ -177,12 +176,13 @@ class Method(DeviceBound):
     def start(self, inputs: Sequence[Any] | Mapping[str, Any], out: Out = None,
               state: State | None = None,
               waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> Run:
-        """Begins a run, and returns when the device has it.
+        """Begins a run, and does not wait for its end.
 
-        The next call of the method waits for it: runs follow one another as the calls do. Where the
-        host has to do something in the middle of a run (kernels in numpy, streamed weights), a
-        thread does that; but if a binary semaphore is signaled, for which nobody may wait before
-        it is submitted, or where the data decide sizes, the run is over when this returns.
+        The next call of the method waits for the run: runs keep the order of the calls. If the host
+        has work in the middle of a run (kernels in numpy, streamed weights), a thread does it. If
+        such a run signals a binary semaphore, the run is over when this returns: nobody may wait
+        for a binary semaphore before its signal is submitted. A run whose sizes the data decide is
+        over, too.
 
         Args: as for `execute`, which says what is raised, too.
         """
@@ -238,7 +238,7 @@ class Method(DeviceBound):
 
     def _execute_counted(self, arrays: Sequence[Any], out: Out, state: State | None,
                          has_semaphores: Any) -> list[Any]:
-        """A call of a method of which the data decide sizes."""
+        """A call of a method with sizes that the data decide."""
         self._watch_first_run()
         buffers = ExternalBuffers.among(arrays, () if out is None or callable(out) else out)
         if buffers or has_semaphores:
@@ -249,7 +249,7 @@ class Method(DeviceBound):
         return self._collect(instance, outputs_for(out, instance.plan.graph.outputs, self.metadata))
 
     def _run_counted(self, arrays: Sequence[Any], state: State | None = None) -> Instance:
-        """Runs a method of which the data decide sizes; the instance has the outputs."""
+        """Runs a method with sizes that the data decide; the returned instance has the outputs."""
         def begin(counts: Mapping[Count, int]) -> Instance:
             shape = Shape.of(self._loaded.executables.graph, arrays, counts)
             instance = self._ready(shape, state, arrays)
@@ -264,7 +264,7 @@ class Method(DeviceBound):
         return self._counts.run(begin, run)
 
     def _collect(self, instance: Instance, results: list[Any]) -> list[Any]:
-        """Brings the outputs of a run that is over to where they go, and returns them."""
+        """Copies the outputs of a finished run to `results`, and returns these."""
         for index, value in enumerate(instance.plan.graph.outputs):
             if isinstance(value, Tensor):
                 read_output(instance.compute, index, results[index])
@@ -277,17 +277,17 @@ class Method(DeviceBound):
         return results
 
     def release_buffers(self) -> None:
-        """Forgets the buffers of the host's that runs were given: it may destroy them. Waits for a
-        run in progress."""
+        """Forgets the host's buffers that runs were given, so that the host may destroy them. Waits
+        for a run in progress."""
         with self._queue.turn():
             instances = self._loaded.instances
             instances.wait()
             instances.drop(lambda instance: bool(instance.buffers))
 
     def cancel(self) -> None:
-        """Ends the run that another thread is at, which gets CancelledError within a tenth of a
-        second; does nothing where there is none. As with Ctrl-C, the device goes on with what it
-        was given, and the next call waits for that."""
+        """Ends the run of another thread, which gets CancelledError within a tenth of a second.
+        Does nothing if there is no run. As with Ctrl-C, the device finishes the submitted work, and
+        the next call waits for that."""
         self._queue.cancel()
 
     # States
@@ -303,28 +303,28 @@ class Method(DeviceBound):
 
     @property
     def state(self) -> State:
-        """The state that it has from the start, which runs use by default."""
+        """The state that the method has from the start; runs use it by default."""
         return State(self, self._queue, self._loaded, self._loaded.state)
 
     def profile(self, inputs: Sequence[Any] | Mapping[str, Any], *, repeat: int = 5,
                 clock: str = "auto") -> Profile:
-        """Runs the method `repeat` times and once before, and times every step.
+        """Runs the method once, then `repeat` times, and times every step of the latter.
 
-        The commands are recorded for this and dropped again: other runs are not slowed down. What
-        the method keeps from run to run changes as by so many runs.
+        The commands are recorded for this call alone, so other runs are not slowed down. The
+        method's state changes as by so many runs.
 
         Args:
             inputs: as for `execute`.
             clock: "device" (timestamps), "host" (each step submitted alone), or "auto": the
-                device's where it has one.
+                device's if it has timestamps.
 
         Raises:
             InputError: an argument does not fit.
-            UnsupportedError: the clock is "device" and the device has no timestamps, or it is the
-                host's and weights are streamed.
+            UnsupportedError: the clock is "device" and the device has no timestamps, or the host's
+                clock is used and weights are streamed.
             VulkanError: the device failed; ForkedError as for `execute`.
         """
-        # What few ask for
+        # Imported here: few programs are profiled
         from vkrt.method.profile import summarize, takes_timestamps
         from vkrt.plan.commands import profiled_plan
         from vkrt.runtime.timed_runs import time_runs
@@ -356,7 +356,7 @@ class Method(DeviceBound):
                          "device" if timestamps else "host")
 
     def _planned_as(self, execution: ExecutionPlan) -> Planned:
-        """What a method was planned to whose plan comes from a file."""
+        """What the method was planned to, if its plan comes from a file."""
         planned = self.planned
         if planned.execution != execution:
             raise UnsupportedError(f"method '{self.metadata.name}': the cached plan that it runs by"
@@ -389,12 +389,11 @@ class Method(DeviceBound):
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.
 
-        In a process that was forked after the method was loaded it only lets go of what is the
-        parent's.
+        In a process that was forked after the load nothing is released: everything is the parent's.
         """
         queue = self._queue
         if self._device.inherited:
-            # No thread of the parent is here to give back the lock, to end, or to be waited for.
+            # The parent's threads are not here: none can give back the lock, end, or be waited for.
             queue.closed = True
             self._loaded.abandon()
             return
@@ -405,6 +404,6 @@ class Method(DeviceBound):
 
 
 def _run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> None:
-    from vkrt.ops.host.run import run_kernel  # with all operators; few programs have such kernels
+    from vkrt.ops.host.run import run_kernel  # imports all operators; few programs need it
 
     run_kernel(name, args, outs)

@@ -1,4 +1,4 @@
-"""Inputs of a call by name: from keywords, dictionaries and `.npz` archives to their order."""
+"""Inputs of a call by name: keywords, dictionaries and `.npz` archives, put in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vkrt.method.arguments import MethodMetadata, TensorInfo, listed
 if TYPE_CHECKING:
     import numpy as np
 
-# What the keys of arrays begin with that are in order; the second is numpy's own
+# Prefixes of the keys of arrays that are in order; the second is numpy's own
 NUMBERED = ("in", "arr_")
 
 
@@ -20,12 +20,12 @@ def in_order(inputs: Any, named: Mapping[str, Any], metadata: MethodMetadata) ->
     """The inputs of a call in their order, where some are given by name.
 
     Args:
-        inputs: the first ones, in order, or one mapping of names to inputs, also as the only
+        inputs: the first inputs, in order; or one mapping of names to inputs, which may be the only
             element of a sequence.
-        named: further ones by name. Those that take one value alone may be left out.
+        named: further inputs by name. Inputs with one fixed value may be left out.
 
     Raises:
-        InputError: a name is not an input's, is given twice, or is missing.
+        InputError: a name is unknown, given twice, or missing.
     """
     if hasattr(inputs, "__dlpack__") or isinstance(inputs, (str, bytes, memoryview)):
         raise InputError(f"method '{metadata.name}': expected a list of inputs, got "
@@ -50,12 +50,11 @@ def in_order(inputs: Any, named: Mapping[str, Any], metadata: MethodMetadata) ->
 
 
 def inputs_of_archive(archive: Mapping[str, np.ndarray], metadata: MethodMetadata) -> list[Any]:
-    """The inputs that an `.npz` archive holds, in order: those of keys in0, in1, .. (or arr_0, ..),
-    and those whose keys are names of inputs. Outputs, which an archive may hold too, by their names
-    or as out0, exact_out0, .., are left out.
+    """The inputs that an `.npz` archive holds, in order. The key of an input is in0, in1, .. (or
+    arr_0, ..), or its name. Outputs (keys are their names, or out0, exact_out0, ..) are left out.
 
     Raises:
-        InputError: a key is none of these, or one is missing: a number, or by names an input.
+        InputError: a key is none of these, or a number or the name of an input is missing.
     """
     names = {info.name for info in metadata.inputs}
     outputs = {info.name for info in metadata.outputs}
@@ -72,7 +71,7 @@ def inputs_of_archive(archive: Mapping[str, np.ndarray], metadata: MethodMetadat
 
 
 def archive_keys(outputs: Sequence[TensorInfo]) -> list[str]:
-    """The keys of outputs in an `.npz` archive: their names, or out0, .. where the program has
-    none, or one that is no key of numpy's."""
+    """The keys of outputs in an `.npz` archive: their names. An output is out0, .. if the program
+    has no name for it, or a name that numpy cannot use as a key."""
     return [f"out{i}" if info.name in (f"output_{i}", "file", "allow_pickle") else info.name
             for i, info in enumerate(outputs)]

@@ -1,4 +1,4 @@
-"""Profile: what every step of a method takes, beside what the device could do.
+"""Profile: the time of every step of a method, compared with the best that the device reaches.
 
 The times come from `vkrt.runtime.timed_runs`, the bytes from the operands, the arithmetic from
 `vkrt.ops.flops`.
@@ -44,8 +44,8 @@ class ProfileStep:
 
     Attributes:
         index: its place in the run.
-        node: the operator's place in the graph; -1 for what brings inputs into the kernels' layout,
-            the number of nodes for what brings outputs out of it.
+        node: the operator's place in the graph; -1 for a step that brings inputs into the kernels'
+            layout, the number of nodes for one that brings outputs out of it.
         operator: e.g. "aten.linear.default", or "inputs" and "outputs".
         kind: "dispatch", "host" (a kernel in numpy) or "move" (a copy between buffers).
         kernel: shader variant, e.g. "gemv.texel.f32", or the host's kernel.
@@ -54,8 +54,8 @@ class ProfileStep:
         seconds: median over the runs.
         bytes_read, bytes_written: of its operands, each counted once.
         flops: floating-point (or integer) operations, see `vkrt.ops.flops`.
-        share: of what the device reaches at best with this arithmetic and these bytes; None where
-            that was never measured.
+        share: the device's best time for this arithmetic and these bytes, over `seconds`; None for
+            host kernels, and if the best was never measured.
     """
 
     index: int
@@ -81,8 +81,8 @@ class Profile:
         device: its name.
         method: its name.
         clock: "device" (timestamps around steps that run one after the other) or "host" (each step
-            a submission of its own, from submitting it to knowing that it is done; the way to the
-            device and back is included). Host kernels are timed by the host either way.
+            is a submission of its own, timed from submitting it to knowing that it is done, which
+            includes the round trip to the device). Host kernels are timed by the host either way.
         runs: how many runs the medians are over.
         seconds: median of whole runs as profiled; slower than without profiling.
         steps: in the order of the run.

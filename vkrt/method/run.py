@@ -9,26 +9,26 @@ from typing import Any
 
 from vkrt.method.device_bound import DeviceBound
 
-# A waiting thread looks so often, in seconds, whether somebody else has finished the run.
+# Seconds between two looks of a waiting thread whether another thread has finished the run
 _SLICE = 0.1
 
 
 class Run(DeviceBound):
     """A run in progress, or done; made by `vkrt.Program.run_async`.
 
-    Any thread may wait for it, also `await` in a coroutine. Until it is done, what it was given is
-    neither changed nor read nor destroyed.
+    Any thread may wait for it, and a coroutine may `await` it. Until it is done, nobody may change,
+    read or destroy its inputs and outputs.
 
     Attributes:
-        copied_bytes: bytes that the device copies because kernels cannot use buffers of the host's
-            in place; 0 where it copies nothing.
+        copied_bytes: bytes that the device copies because kernels cannot use some host buffers in
+            place; 0 if it copies nothing.
     """
 
     def __init__(self, copied_bytes: int, is_done: Callable[[], bool] | None = None,
                  finish: Callable[[Run], None] | None = None):
         self.copied_bytes = copied_bytes
-        # Of a run that the device is at: whether it is done with it, and what ends it by `set` or
-        # `fail`. Others are ended by a thread of their own.
+        # For a run on the device: whether the device is done, and what ends the run by `set` or
+        # `fail`. Other runs are ended by a thread of their own.
         self._is_done = is_done
         self._finish = finish
         self._ended = threading.Event()
@@ -41,7 +41,7 @@ class Run(DeviceBound):
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """Ends it with what `result` raises."""
+        """Ends it with an error, which `result` raises."""
         self._error = error
         self._end()
 
@@ -59,7 +59,7 @@ class Run(DeviceBound):
         self._ended.wait()
 
     def done(self) -> bool:
-        """Whether `result` would not wait."""
+        """Whether `result` returns or raises without a wait."""
         is_done = self._is_done
         return self.ended or is_done is not None and is_done()
 
@@ -67,10 +67,10 @@ class Run(DeviceBound):
         """Waits for the run, `timeout` seconds at most.
 
         Returns:
-            The outputs, as `vkrt.Program.run` does; in the place of the host's buffers those.
+            The outputs as `vkrt.Program.run` returns them; `DeviceBuffer`s in their places.
 
         Raises:
-            TimeoutError: it takes longer; it goes on.
+            TimeoutError: the run takes longer; it goes on.
             CancelledError: another thread has called `cancel`.
             VulkanError: the device failed, or what else `vkrt.Program.run` raises.
         """
@@ -83,14 +83,14 @@ class Run(DeviceBound):
             left = _SLICE if end is None else min(_SLICE, end - monotonic())
             if left <= 0:
                 raise TimeoutError(f"the run takes longer than {timeout} s")
-            # The device tells nobody: it is asked, soon at first.
+            # The device notifies nobody: it is polled every millisecond.
             self._ended.wait(left if finish is None else min(left, 0.001))
         if self._error is not None:
             raise self._error
         return self._outputs
 
     def __await__(self) -> Generator[Any, None, list[Any]]:
-        """The same in a coroutine: a thread of the event loop waits."""
-        import asyncio  # which is large, and whoever awaits has it
+        """Waits as `result` does, in a coroutine: a thread of the event loop waits."""
+        import asyncio  # large; whoever awaits has imported it
 
         return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()

@@ -1,4 +1,4 @@
-"""RunQueue: one thread at a time is at a method, and runs follow one another as the calls do."""
+"""RunQueue: one thread at a time uses a method, and runs keep the order of the calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunQueue:
 
     Attributes:
         lock: held by the thread whose turn it is.
-        closed: whether the method is.
+        closed: whether the method is closed.
     """
 
     def __init__(self, device: Any, name: str):
@@ -32,12 +32,12 @@ class RunQueue:
         # Guards `_runner`, the thread that runs the method, which `cancel` reads
         self._runner_lock = threading.Lock()
         self._runner: int | None = None
-        # What waits for the run that the device or a thread was left with
+        # Waits for the run that was left to the device or to a thread
         self._in_flight: Callable[[], None] | None = None
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A turn at the method, behind the run that was begun last.
+        """A turn at the method, after the run that was begun last.
 
         Raises:
             ClosedError: the method is closed.
@@ -55,8 +55,8 @@ class RunQueue:
             raise ClosedError(f"method '{self.name}' is closed; load the program again")
 
     def wait(self) -> None:
-        """Waits for the run that the device or a thread was left with, if there is one; it is this
-        thread's turn."""
+        """Waits for the run that was left to the device or to a thread, if there is one. The
+        calling thread must have the turn."""
         if self._in_flight is not None:
             self._in_flight()
 
@@ -74,16 +74,16 @@ class RunQueue:
                 interruption.forget(thread)
 
     def cancel(self) -> None:
-        """Ends the run that another thread is at; does nothing where there is none."""
+        """Ends the run of another thread; does nothing if there is none."""
         with self._runner_lock:
             if self._runner is not None:
                 interruption.cancel(self._runner)
 
-    # Runs that go on behind the turn in which they were begun
+    # Runs that go on after the turn in which they were begun
 
     def left_on_device(self, copied_bytes: int, is_done: Callable[[], bool],
                        collect: Callable[[], list[Any]]) -> Run:
-        """A run that the device has.
+        """A run that was submitted to the device.
 
         Args:
             copied_bytes: see `Run`.
@@ -95,10 +95,10 @@ class RunQueue:
         return run
 
     def leave_to_thread(self, run: Run, carry_out: Callable[[], None]) -> None:
-        """Lets a thread carry a run out, without the lock: whoever has that waits for the run
+        """Lets a thread carry out a run, without the lock: whoever holds the lock waits for the run
         first."""
-        # Who is first here decides: the thread, or a later call that finds that there is no thread
-        # because a signal's handler has raised while it was started.
+        # The first claim decides: the thread's, or that of a later call that finds no thread,
+        # because a signal handler raised while the thread was started.
         claims: list[str] = []
 
         def work() -> None:
@@ -122,8 +122,8 @@ class RunQueue:
         thread.start()
 
     def _is_done(self, run: Run, is_done: Callable[[], bool]) -> bool:
-        """Whether the device is done with a run that was begun, as far as that can be told at once:
-        another call may be waiting for it."""
+        """Whether the device is done with a run. False if another call holds the lock, which may be
+        waiting for the run."""
         if not self.lock.acquire(blocking=False):
             return False
         try:

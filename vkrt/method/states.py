@@ -1,7 +1,7 @@
 """States of a method: what it keeps from run to run, such as the caches of a language model.
 
-A method has one from the start. `Program.new_state` makes further ones, which share its weights,
-pipelines and activations and have nothing of their own but their values.
+A method has one state from the start. `Program.new_state` makes more. All states of a method share
+its weights, pipelines and activations; only the values are a state's own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class State(DeviceBound):
-    """One value of what a method keeps from run to run; see `Program.new_state`.
+    """The values that a method keeps from run to run; see `Program.new_state`.
 
-    A context manager: at its end the memory is released.
+    A context manager, which releases the memory at its end.
 
     Attributes:
-        method: the `Method` whose it is.
+        method: the `Method` that it belongs to.
         memory: its buffers.
     """
 
@@ -48,7 +48,7 @@ class State(DeviceBound):
 
     @contextmanager
     def _turn(self) -> Iterator[StateMemory]:
-        """Its memory, while no run uses it (InputError: it is closed)."""
+        """Yields the memory of the state while no run uses it (InputError: the state is closed)."""
         with self._queue.turn():
             if self.memory.closed:
                 raise another_state(self._queue.name)
@@ -56,24 +56,24 @@ class State(DeviceBound):
             yield self.memory
 
     def reset(self) -> None:
-        """Gives it the initial values.
+        """Sets the initial values.
 
-        Should this fail, they are undefined until it is called again.
+        If this fails, the values are undefined until it is called again.
 
         Raises:
             FormatError: the file was changed since it was opened.
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
             InputError: the state is closed.
-            ClosedError: the method is.
+            ClosedError: the method is closed.
             ForkedError: in a process that was forked after the method was loaded.
         """
         with self._turn() as memory:
             self._loaded.initial.give(memory)
 
     def save(self) -> dict[str, np.ndarray]:
-        """Its values, as arrays by name; see `reset` for what is raised.
+        """Returns the values as arrays by name; see `reset` for what is raised.
 
-        Where the host does not see the device's memory, this takes 64 KiB of it for its time.
+        If the host does not see the device's memory, the call takes 64 KiB of it until it returns.
 
         Raises:
             VulkanError: the device failed.
@@ -82,10 +82,10 @@ class State(DeviceBound):
             return arrays_of(self._loaded.states.tensors, memory.save())
 
     def load(self, values: Mapping[str, np.ndarray]) -> None:
-        """Gives it saved values; see `reset` for what is raised.
+        """Sets saved values; see `reset` for what is raised.
 
         Raises:
-            InputError: they are not of this method.
+            InputError: the values are not of this method.
             VulkanError: the device failed.
         """
         with self._turn() as memory:
@@ -108,7 +108,7 @@ class State(DeviceBound):
 
 
 def another_state(method: str) -> InputError:
-    """What to say of a state that a method of this name cannot use."""
+    """The error for a state that a method of this name cannot use."""
     return InputError(f"method '{method}': the state is closed, or another method's")
 
 
@@ -124,7 +124,7 @@ def bytes_of(tensors: tuple[StateTensor, ...], values: Mapping[str, np.ndarray])
     """Arrays as bytes, in the order of the states.
 
     Raises:
-        InputError: a name is missing or too many, or an array has another dtype or other sizes.
+        InputError: a name is missing or unknown, or an array has another dtype or other sizes.
     """
     import numpy as np
 

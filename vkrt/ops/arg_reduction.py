@@ -1,4 +1,4 @@
-"""Where the extremes along a dimension are: argmax and argmin, max and min with indices."""
+"""Indices of the extremes along a dimension: argmax and argmin, max and min with indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None,
                minimum: bool) -> None:
-    """Makes a tensor the index of the extreme, for None that among all elements in a row."""
+    """Fills `out` with indices of extremes along `dim`; for None, among all elements, row-major."""
     if dim is None:
         source = _flattened(cx, cx.read(x, row_major(x.rank)))
         dim, order = 0, row_major(out.rank)

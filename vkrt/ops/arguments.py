@@ -1,4 +1,4 @@
-"""What lowerings make of the arguments of a node: dimensions from the front, numbers of a dtype."""
+"""Arguments of nodes as lowerings use them: dimensions from the front, numbers of a dtype."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 
 
 def dimension(dim: int, rank: int) -> int:
-    """A dimension counted from the front; one of 0-d tensors is 0."""
+    """A dimension counted from the front; 0 for any dimension of a 0-d tensor."""
     return dim % max(rank, 1)
 
 
@@ -27,7 +27,7 @@ def limited(value: float) -> int:
 
 
 def rounded(value: float, dtype: str) -> float:
-    """A number in the precision of `dtype`, in which torch compares and divides by it."""
+    """A number rounded to `dtype`: torch compares with it and divides by it in that precision."""
     if dtype != "float16":
         return value
     try:
@@ -37,7 +37,7 @@ def rounded(value: float, dtype: str) -> float:
 
 
 def slice_end(end: int | None, size: int, default: int) -> int:
-    """An end of a slice: negative from the end, limited to the size."""
+    """An end of a slice, limited to the size; a negative one counts from the end."""
     if end is None:
         return default
     return min(max(end + size if end < 0 else end, 0), size)

@@ -1,9 +1,9 @@
 """Attention with a cache of keys and values.
 
-The cache is [batch, rows, heads, D], row-major, a buffer in every storage, of floats or in 8 bits
-(`vkrt.ops.caches`): only the new rows are written, in place. Attention goes over the rows that are
-there, or with a mask over all rows (shaders/attention/attention.glsl), in blocks of queries, so
-that scores take about `SCORE_BYTES` at any length of the context.
+The cache is [batch, rows, heads, D], row-major, of floats or in 8 bits (`vkrt.ops.caches`). It is a
+buffer in every storage. Only the new rows are written, in place. Attention goes over the rows
+filled so far, or with a mask over all rows (shaders/attention/attention.glsl). Queries are done in
+blocks, so that the scores take about `SCORE_BYTES` at any length of the context.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 from vkrt.work.tuning import LANES
 
-# The largest position that an operator that does not look at it takes.
+# The largest start position of an operator that ignores the position.
 ANY_START = (1 << 31) - 1
 
-# Rows of a tile where each invocation loads all that it needs, and the registers that it takes; one
-# is better for fewer than three.
+# Rows of a tile whose invocations do not share loads, and the registers that such a tile takes. For
+# fewer than three rows, tiles of one row are better.
 SMALL_TILE, TILE_REGISTERS = 4, 46
 
 
@@ -89,7 +89,7 @@ def _need_no_dropout(dropout):
 def _update_sizes(value, cache, start):
     _need_cache(cache, value, "cache")
     need_position(start, cache[1] - value[1], "start_pos")
-    # What the operator returns only stands in the program: it is not defined what it holds.
+    # The returned tensor is only a placeholder in the program: its contents are undefined.
     return (1,), cache
 
 
@@ -121,7 +121,7 @@ def _rotary_sizes(query, key, *others):
     "how:s first_row:i", sizes=_rotary_sizes, dtypes=floats_and_mask(7))
 def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length,
                                mask, _dropout, causal, scale, cosines, sines, how, first_row):
-    """The same of queries and keys that are turned before (`vkrt.passes.fuse_rotary`)."""
+    """As `_sdpa_with_kv_cache`, with queries and keys turned first (`vkrt.passes.fuse_rotary`)."""
     out, *changed = node.outs
     keys, values = (change_cache(cx, before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
@@ -153,7 +153,7 @@ def _places_sizes(value, cache, _start, places):
     convert="own", runtime_scalar=RuntimeScalarRule(("start_pos",), lambda *_args: ANY_START),
     indices=lambda _value, cache, _start, places: [Indices(places, cache.sizes[1])])
 def _update_cache_with_indices(cx, node, value, cache, _start, places):
-    """Each row of each item of the batch goes to a place of its own, as into a ring."""
+    """Each row of each batch item goes to a row index of its own, as in a ring buffer."""
     stands_for, changed = node.outs
     write_rows_at(cx, change_cache(cx, cache, changed), value, places)
     if cx.used(stands_for):
@@ -222,9 +222,8 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
 
 
 def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
-    """The operand of a mask [batch, heads, S, rows], of which all but the last may be 1 or left
-    out; its kind in shaders/attention/attention.glsl, 0 for none; the strides of the first three in
-    texels.
+    """The operand of a mask [batch, heads, S, rows]; its kind in shaders/attention/attention.glsl,
+    0 for none; the strides of its first three dimensions in texels. These may be 1 or left out.
 
     Args:
         width: texels of a row.
@@ -256,8 +255,8 @@ def _as_floats(cx, mask: Tensor) -> Operand:
 
 def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
           rows: int) -> tuple[int, int, str]:
-    """How many of so many rows an invocation of the kernels does, how many lanes load them for
-    each other, and the feature that this takes (shaders/attention/attention_tile.glsl)."""
+    """How many of `rows` rows an invocation does, how many lanes share the loads of rows, and the
+    feature of that variant of the kernels (shaders/attention/attention_tile.glsl)."""
     if rows > SMALL_TILE and tiles.hands_round(cx.target):
         found = [cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels]
         if all(one is not None and one[1] for one in found):

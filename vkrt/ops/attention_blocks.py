@@ -1,9 +1,9 @@
 """Attention in blocks of its scores.
 
-The scores of long inputs are many times as large as the queries, keys and values that they are made
-of, and each row of them is needed for one row of the result only. So heads go in groups, and where
-the scores of one head are still too many, its rows in blocks: one after the other they are
-multiplied, masked, made weights and multiplied with the values, all in one buffer.
+The scores of long inputs are many times as large as the queries, keys and values, and each row of
+scores is needed for one row of the result only. So heads are done in groups, and where the scores
+of one head are still too many, its rows in blocks. The scores of a block are computed, masked, put
+through the softmax and multiplied with the values before the next block; all use one buffer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class Attention:
         query, result: rows of elements.
         keys: [heads, elements, keys].
         values: [heads, keys, elements].
-        mask: what is added to the scores [heads, rows, keys], or None.
-        lines: whether the lines of the keys, and of the values, lie along what is summed.
+        mask: added to the scores, [heads, rows, keys]; or None.
+        lines: whether the lines of the keys, and those of the values, lie along the summed
+            dimension.
         scale: of the scores, before the mask.
         kind: of the softmax.
     """
@@ -44,8 +45,8 @@ class Attention:
 
 
 def attend_in_blocks(cx, what: Attention, out: Operand, blocks: Blocks) -> None:
-    """Dispatches attention block by block; of `out` is `what.result`, which may lie where the
-    queries do."""
+    """Dispatches attention block by block. `what.result` says how the result lies in `out`, which
+    may be the memory of the queries."""
     heads, rows, _ = what.query.sizes
     keys = what.keys.sizes[2]
     parts = _blocks(what, blocks)
@@ -57,7 +58,7 @@ def attend_in_blocks(cx, what: Attention, out: Operand, blocks: Blocks) -> None:
         whole = Strided.of(block)
         product = placed(_cut(what.query, first, count, row, size),
                          _cut(what.keys, first, count), whole, not what.lines[0])
-        assert product is not None  # as of heads in `_groups`
+        assert product is not None  # the heads of a group of `_groups` are regular
         multiply(cx, block, product.source, product.matrix, rows=size, batches=count,
                  residual=None if what.mask is None else block, alpha=what.scale, parts=product)
         softmax_into(cx, block, block, 2, what.kind)
@@ -72,7 +73,7 @@ def _cut(where: Strided, head: int, heads: int, row: int = 0, rows: int | None =
     found = where.part(0, head, heads)
     if found is not None and rows is not None:
         found = found.part(1, row, rows)
-    assert found is not None  # as of heads in `_groups`, and of rows that have one distance
+    assert found is not None  # the heads of a group of `_groups` are regular, and so are rows
     return found
 
 
@@ -85,11 +86,12 @@ def _blocks(what: Attention, blocks: Blocks) -> list[tuple[int, int, int, int]]:
 
 
 def _groups(what: Attention, count: int, most: int) -> list[tuple[int, int]]:
-    """Groups of up to so many of `count` heads that lie at regular distances everywhere."""
+    """(first head, number of heads) of groups of up to `most` of `count` heads. The heads of a
+    group lie at regular distances in every tensor."""
     found = [where.dims[0] for where in (what.query, what.keys, what.values, what.result, what.mask)
              if where is not None and len(where.dims[0]) > 1]
     inner = math.gcd(count, *(factors[-1][0] for factors in found))
-    # Two numbers say where a head is, if the inner one runs equally far.
+    # Two indices say where a head is, if the inner one has the same size in every tensor.
     run = count if most >= inner and all(
         len(factors) == 2 and factors[1][0] == inner for factors in found) else inner
     size = min(run, most - most % inner if most >= inner else most)
@@ -99,7 +101,8 @@ def _groups(what: Attention, count: int, most: int) -> list[tuple[int, int]]:
 
 
 def _ranges(count: int, most: int) -> list[tuple[int, int]]:
-    """Ranges of so many of `count` rows, or of one more: never of one, which has other kernels."""
+    """(first row, number of rows) of ranges of `most` of `count` rows. The last range has one more
+    if only one row would be left: a single row has other kernels."""
     starts = list(range(0, count, most))
     if count % most == 1 and len(starts) > 1:
         starts.pop()

@@ -44,7 +44,7 @@ def _multiply_adds(query: Tensor, key: Tensor, value: Tensor, *_others) -> int:
 
 
 def _windows(node: Node, dim: int) -> Windows | None:
-    """Of rows those of the queries, and of a mask that has as many."""
+    """Rows of the result need the same rows of the queries, and of a mask that has as many."""
     query, _, _, *others = node.args
     if dim != query.rank - 2:
         return None
@@ -83,18 +83,18 @@ def _product_sizes(query, key, value, mask, _scale, heads, _guarded):
     * key.sizes[2])
 def _attention(cx, node, query, key, value, mask, scale, heads, guarded):
     """softmax(q k scale + mask) v, for the q [N, S, D], k [N, D, L] and v [N, L, E] of two products
-    (`vkrt.passes.fuse_attention`); the mask is added, broadcast to [*heads, S, L]; guarded, rows of
-    nothing but -inf are zeros."""
+    (`vkrt.passes.fuse_attention`). The mask is added, broadcast to [*heads, S, L]. With `guarded`
+    the softmax of a row of nothing but -inf is zeros."""
     _Inputs(query, key, value, mask, heads, scale, GUARDED if guarded else PLAIN,
             is_turned=True).attend(cx, node.outs[0])
 
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What attention is made of.
+    """The inputs of attention.
 
     Attributes:
-        key: [.., L, D], or [.., D, L] if it is turned.
+        key: [.., L, D], or [.., D, L] with `is_turned`.
         heads: the sizes of the scores but for the last two.
     """
 
@@ -127,7 +127,7 @@ class _Inputs:
         result = Strided.of(Operand(NOWHERE, sizes, out.dtype, row_major(3)))
         if views:
             dims = rows_in(sizes, views)
-            assert dims is not None  # as `fuse_permutation` found
+            assert dims is not None  # `fuse_permutation` has checked this
             result = replace(result, dims=dims)
         what = self._strided(cx, result)
         over: tuple[Operand, ...] = ()
@@ -139,7 +139,7 @@ class _Inputs:
             other.source for other in others)), blocks)
 
     def _strided(self, cx, result: Strided) -> Attention:
-        """Where the elements are."""
+        """The inputs and the result as strided views."""
         count = math.prod(self.heads)
         query, values = first_factor(cx, self.query), second_factor(cx, self.value)
         if self.is_turned:
@@ -182,7 +182,7 @@ def _across(rank: int) -> tuple[int, ...]:
 
 
 def _flat(operand: Operand, count: int) -> Operand:
-    """The same bytes as so many matrices."""
+    """The same bytes as `count` matrices."""
     return operand.with_view((count, *operand.physical[-2:]), row_major(3))
 
 
@@ -194,7 +194,7 @@ def _heads(where: Strided, count: int) -> Strided:
 
 
 def _repeated(cx, mask: Tensor, sizes: Sequence[int]) -> Strided:
-    """A mask broadcast to the sizes of scores, where it lies."""
+    """A mask broadcast to the sizes of scores: repeated dimensions have stride 0."""
     source = cx.read_lifted(mask, row_major(len(sizes)))
     return Strided(source, tuple(
         joined([(size, 0 if own == 1 else stride)])

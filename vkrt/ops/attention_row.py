@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from vkrt.work.target import GROUP, Target
 from vkrt.work.tensor import Operand
 
-# Rows of a cache, texels of a head, members of a group at most, as the shader has them
+# Limits of the shader: rows of a cache, texels of a head, members of a group
 MOST_KEYS, MOST_TEXELS, MOST_MEMBERS = 2048, 64, 256
-# Times as many groups as it takes to use all lanes, at most: blocks of queries read keys fewer
-# times
+# The most groups, as a multiple of those that use all lanes. With more, blocks of queries are
+# better, because they read the keys fewer times.
 FILL = 2
 # Bytes that a group shares
 SHARED_BYTES = 4 * MOST_KEYS + 16 * MOST_TEXELS + (4 + 16) * MOST_MEMBERS
 
 
 def members_for(target: Target, groups: int, keys: int, texels: int) -> int:
-    """Members of each of so many groups, a power of two; 0 where blocks of queries are better:
-    where these groups are `FILL` times as many as it takes to use all lanes.
+    """Members of each of `groups` groups, a power of two. 0 where the kernel cannot be used, or
+    where blocks of queries are better: beyond `FILL` times the groups that use all lanes.
 
     Args:
         keys: rows of the cache.
@@ -46,9 +46,9 @@ def attend_rows(cx, params: Sequence, result: Operand, reads: list[Operand], var
     should not.
 
     Args:
-        params: those of attention.glsl, of one block of all queries, the scale, and the elements of
-            a head.
-        reads: the queries, the keys, the values, and where the position is.
+        params: those of attention.glsl for one block of all queries, then the scale and the
+            elements of a head.
+        reads: the queries, the keys, the values, and the operand that holds the position.
         variant: the dtypes of the cache and of the result.
     """
     members = members_for(cx.target, groups, keys, texels)

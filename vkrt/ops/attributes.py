@@ -1,4 +1,4 @@
-"""What a kernel does besides its operator: attributes of nodes, which passes put there."""
+"""Attributes of nodes: what a kernel does besides its operator. Passes set them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from vkrt.ops.strided import PERMUTATIONS, RESHAPES
 EPILOGUE = "epilogue"
 # A tensor of the result's sizes and dtype that is added to it
 RESIDUAL = "residual"
-# The first of the input channels of its weight that a layer multiplies, where its input has not all
-# of them, and the first of the output channels that it makes, where its result has not all; the
-# weight is there as a whole (`vkrt.ops.channels`)
+# Of a layer that uses some channels of a whole weight (`vkrt.ops.channels`): the first input
+# channel, where the input does not have all of them, and the first output channel, where the result
+# does not have all of them
 INPUTS, OUTPUTS = "inputs", "outputs"
-# Sizes of the result, which is a view of the operator's, with the same rows
+# Sizes of the result, a view of the operator's own result with the same rows
 VIEW = "view"
-# How much wider the padding behind the input of a convolution, or of a pooling, is than that before
-# it, in each spatial dimension (less than 0: narrower); how wide this is is an argument
+# Of a convolution or a pooling: the padding behind the input minus the padding before it, in each
+# spatial dimension. The padding before the input is an argument.
 BORDER = "border"
 # What happens to a quantized result, as a `Requantization`
 REQUANTIZATION = "requantization"
 # A number that a product is multiplied with
 FACTOR = "factor"
-# Views behind a product, whose rows it puts where the last of them has them: a `Permutation`
+# Views of a product's result: the product writes its rows where the last view has them; a
+# `Permutation`
 PERMUTATION = "permutation"
-# The layer whose silu the layer's result is multiplied with
+# Another layer: the silu of its result is multiplied with this layer's result
 GATE = "gate"
 # Layers of the same row, whose results are further results of the node
 HORIZONTAL = "horizontal"
@@ -39,7 +40,7 @@ STRIDED = "strided"
 
 # Operators that take a border of zeros
 CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
-# Operators that take a border of what their padding is
+# Operators that take a border of whatever they pad with
 BORDERED = CONVOLUTIONS | {"aten.max_pool2d.default", "aten.max_pool2d_with_indices.default"}
 # Operators that take a factor
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
@@ -57,9 +58,9 @@ class Requantization:
     """What happens to a quantized result: it is made real, limited, and quantized again.
 
     Attributes:
-        scale: with which it is made real; its zero is that of the result.
-        low, high: what it is limited to.
-        new_scale, new_zero: with which it is quantized then.
+        scale: makes it real, with the zero of the result.
+        low, high: limits of the real value.
+        new_scale, new_zero: quantize it again.
     """
 
     scale: float
@@ -71,7 +72,7 @@ class Requantization:
 
 @dataclass(frozen=True)
 class Permutation:
-    """Views that read a product's result, each the result of the one before.
+    """Views of a product's result, each a view of the one before.
 
     Attributes:
         views: of `RESHAPES` and `PERMUTATIONS` (`vkrt.ops.strided`).
@@ -81,6 +82,6 @@ class Permutation:
 
 
 def layers_in(node: Node) -> tuple[Node, ...]:
-    """A linear layer, and those that are done with it."""
+    """A linear layer, and the layers that its kernel does too."""
     gate = node.attributes.get(GATE)
     return (node, *(() if gate is None else (gate,)), *node.attributes.get(HORIZONTAL, ()))

@@ -1,8 +1,8 @@
 """Operands of different sizes in one kernel: numpy's rule on top of memory orders.
 
 `shaders/common/broadcast.glsl` walks up to 3 dimensions outside of the packed one. Neighbouring
-dimensions are joined here where one stride serves every operand; what still needs more is copied
-out to the full sizes first.
+dimensions are joined here where one stride serves every operand. While there are still more than 3,
+an operand is copied out to the full sizes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Broadcast:
             stride for stride, operand in zip(strides, self.operands)
             if operand.sizes != self.sizes)]
         padded = [*dims, *[(1, (0,) * len(self.operands))] * (OUTER_DIMS - len(dims))]
-        # Nothing is decoded further out than one beyond the last along which an operand moves.
+        # The shader decodes up to one dimension beyond the outermost along which an operand moves.
         decoded = min(moving[-1] + 2, len(dims)) if moving else 0
         result = [padded[0][0], padded[1][0], decoded]
         for index, operand in enumerate(self.operands):

@@ -2,8 +2,8 @@
 
 In 8 bits a head of a row takes 4 + D bytes: a scale and a zero point, and the elements by these
 (shaders/attention/cache.glsl). The operand of such a cache is int8 [batch, rows, heads, 4 + D],
-while its tensor stays what the program says. So the rules of attention look at operands, and only
-states that nothing else reads or writes are kept so (`vkrt.lowering.caches`).
+while its tensor stays what the program says. So the rules of attention look at operands. Only
+states that nothing else reads or writes are kept in 8 bits (`vkrt.lowering.caches`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ CACHES: dict[str, dict[int, int | None]] = {
     "llama.custom_sdpa.default": {1: None, 2: None},
 }
 
-# Operators that write elements at places that tensors of indices name, and nothing else
+# Operators that only write elements, at places that index tensors name
 BY_INDICES = ("aten.index_put.default", *PUTS)
 
-# Of the scale and the zero point of a head
+# Bytes of the scale and the zero point of a head
 HEAD_BYTES = 4
 
 
 def written_rows(node: Node, result: Tensor) -> tuple[Tensor, int] | None:
-    """The tensor of which a node writes rows at places that it is given, and how many rows that
-    has; None where it makes `result` in another way."""
+    """The tensor whose rows a node writes at given places, and how many rows that tensor has; None
+    where the node makes `result` in another way."""
     if node.op in BY_INDICES:
         cache, indices, _values, *accumulate = node.args
         sizes = [size for size, index in zip(cache.sizes, indices) if index is not None]
@@ -61,7 +61,7 @@ def read_cache(cx, cache: Tensor) -> Operand:
 
 
 def change_cache(cx, before: Tensor, after: Tensor) -> Operand:
-    """The operand of a cache that the current node writes rows of, in place."""
+    """The operand of a cache whose rows the current node writes in place."""
     placed = cx.placed(before)
     if placed is not None and is_in_8_bits(placed):
         return cx.place(after, placed.as_rows())
@@ -75,13 +75,13 @@ def row_texels(cache: Operand) -> int:
 
 
 def writers(source: Operand, cache: Operand) -> tuple[int, int]:
-    """How many invocations write rows [batch, S, heads, D] to a cache, and how often each goes
-    round its loops: in 8 bits there is one for each head, otherwise one for each texel."""
+    """How many invocations write rows [batch, S, heads, D] to a cache, and how many loop iterations
+    each has. In 8 bits there is an invocation for each head, otherwise for each texel."""
     columns, others, depth = source.grid
     return (columns * others, 2 * depth) if is_in_8_bits(cache) else (source.texels, 0)
 
 
 def cache_variant(first: str, second: str) -> str:
-    """The variant of a shader for these dtypes of what it reads and of what it writes."""
+    """The shader variant that reads the first dtype and writes the second."""
     names = short_name(first), short_name(second)
     return names[0] if names[0] == names[1] else "_".join(names)

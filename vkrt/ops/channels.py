@@ -1,5 +1,5 @@
-"""Layers that take some input channels of their weight, or make some output channels, while the
-weight is there as a whole: the attributes `INPUTS` and `OUTPUTS` of their nodes."""
+"""Layers that use some input channels, or make some output channels, of a whole weight: the
+attributes `INPUTS` and `OUTPUTS` of their nodes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vkrt.work.tensor import Operand, Tensor, itemsize
 
 # The place of the weight [outputs, inputs, ..] among the arguments of a layer
 WEIGHT = 1
-# Channels are taken in whole texels, and a bias is bound where it lies at 256 bytes: no device asks
-# for more.
+# Channels are taken in whole texels. A bias is bound at an offset of 256-byte units: no device asks
+# for larger ones.
 TEXEL, ALIGNED = 4, 64
 
 
 def part_of_bias(vector: Operand, first: int | None, count: int) -> Operand:
-    """Some elements of a bias, where the first output channel is not the weight's (`OUTPUTS`)."""
+    """`count` elements of a bias from output channel `first` (`OUTPUTS`) on; all of it for None."""
     if first is None or vector.placeholder:
         return vector
     return replace(vector, sizes=(count,), offset=vector.offset + first * itemsize(vector.dtype))
@@ -39,13 +39,13 @@ class ChannelRule:
     """How a layer is done for some of its channels.
 
     Attributes:
-        unit: gets the node; input channels, of which the weight has whole units, are taken in
-            multiples of so many. 0 where its kernels only take all.
+        unit: gets the node; gives the unit of input channels. The weight has whole units, and a
+            layer takes whole units. 0 where its kernels only take all channels.
         bias: the place of the bias among the arguments; None for operators without one.
         is_linear: whether channels are the last dimension, and output channels can be taken.
         packed: input channels in an element of the weight.
-        scales: gets the node, and how many input and output channels it takes; the sizes of the
-            further constants for so many, by tensor.
+        scales: gets the node, and how many input and output channels it takes; gives the sizes of
+            the further constants for those channels, by tensor.
     """
 
     unit: Callable[[Node], int] = by_texels
@@ -56,8 +56,8 @@ class ChannelRule:
 
     @property
     def divides(self) -> bool:
-        """Whether rows of the weight, and of the bias, are those of a layer of some output
-        channels."""
+        """Whether some rows of the weight, and of the bias, are those of a layer that makes only
+        these output channels."""
         return self.scales is _nothing
 
     def takes_part(self, node: Node) -> bool:
@@ -71,8 +71,8 @@ class ChannelRule:
         return tensor.rank - 1 if self.is_linear else 1
 
     def part_sizes(self, node: Node) -> Mapping[Tensor, Sizes]:
-        """The sizes that the constants would have if they were of the channels that a node takes
-        alone; those that are so are not there."""
+        """The sizes that the constants would have for only the channels that a node takes, by
+        tensor; empty for a node that takes all channels."""
         if node.attributes.keys().isdisjoint((INPUTS, OUTPUTS)):
             return {}
         weight: Tensor = node.args[WEIGHT]
@@ -83,8 +83,8 @@ class ChannelRule:
                 **self.scales(node, inputs, outputs)}
 
     def unit_of_outputs(self, node: Node) -> int:
-        """How many output channels are taken at once, or a multiple of that; all but the last ones
-        of a weight."""
+        """The unit of output channels: a layer takes whole units, except at the end of the
+        weight."""
         return TEXEL if self.bias is None or node.args[self.bias] is None else ALIGNED
 
     def fits(self, node: Node) -> bool:
@@ -102,7 +102,7 @@ class ChannelRule:
         return weight.sizes[1] * self.packed, weight.sizes[0]
 
     def _taken(self, node: Node) -> tuple[int, int]:
-        """How many of these a node takes."""
+        """How many input and output channels of its weight a node takes."""
         x, out = node.args[0], node.outs[0]
         inputs, outputs = self._all(node)
         return (x.sizes[self.dim(x)] if INPUTS in node.attributes else inputs,

@@ -26,7 +26,7 @@ def promoted(*dtypes: str) -> str:
 
 
 def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
-    """Makes a tensor a relation, an opcode of compare.comp, of the elements of two."""
+    """Fills `out` with a relation (an opcode of compare.comp) of the elements of `x` and `y`."""
     dtype = promoted(x.dtype, y.dtype)
     dtypes = [t.dtype if short_name(t.dtype) == short_name(dtype) else dtype for t in (x, y)]
     inputs = broadcast(cx, (x, y), out.sizes, dtypes)
@@ -37,7 +37,7 @@ def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
 
 
 def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> None:
-    """Makes a tensor a relation, an opcode of compare_scalar.comp, of each element and a number."""
+    """Fills `out` with a relation (opcode of compare_scalar.comp) of each element and a number."""
     source = cx.read(x)
     if source.dtype == "int8":
         source = convert(cx, source, "int32")
@@ -53,9 +53,9 @@ def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> 
 
 
 def _whole(relation: str, scalar: float) -> tuple[str, int]:
-    """The comparison of whole numbers that agrees with one with any number.
+    """The comparison with a whole number that is the same, for integers, as one with any number.
 
-    Those that are always true or false become one with a limit of int32.
+    A comparison that is always true or always false becomes one with the least int32.
     """
     always, never = ("GE", INT_MIN), ("LT", INT_MIN)
     if relation in ("EQ", "NE"):

@@ -1,4 +1,4 @@
-"""Operators that are others one after the other, or have a number where those have a tensor."""
+"""Operators made of other operators, or with a number where another operator has a tensor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def filled(cx, number: float, dtype: str) -> Tensor:
     return tensor
 
 
-# A rounded quotient has the tensor's dtype or that of the number, another one is a float.
+# A rounded quotient has the tensor's dtype or that of the number, any other quotient is a float.
 _ROUNDED = DtypeRule(
     lambda args: (QUOTIENT if args[2] is None else WITH_NUMBERS).allowed(args), "one")
 
@@ -70,7 +70,7 @@ def _copysign(cx, node, x, number):
 @op("aten.ldexp.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT_ASKED_FOR,
     kernels="aten::{}.out")
 def _ldexp(cx, node, x, exponent):
-    """x * 2^exponent, the power an infinity or zero where that is beyond the dtype, as in torch."""
+    """x * 2^exponent; as in torch the power is infinity or 0 where it is beyond the dtype."""
     out = node.outs[0]
     power = Tensor(exponent.sizes, out.dtype)
     unary(cx, power, "EXP2", exponent, shader="elementary")
@@ -86,7 +86,7 @@ def _decimals_sizes(x, decimals):
 @op("aten.round.decimals", "self:T decimals:i", sizes=_decimals_sizes, dtypes=ONE_FLOAT,
     kernels="aten::{}.decimals_out")
 def _round(cx, node, x, decimals):
-    """To a multiple of 10^-decimals, of two the even one."""
+    """Rounds to the nearest multiple of 10^-decimals, ties to the even multiple."""
     out = node.outs[0]
     power = rounded(10.0 ** abs(decimals), out.dtype)
     scaled, whole = (Tensor(x.sizes, out.dtype) for _ in range(2))
@@ -132,10 +132,10 @@ def clamp_sizes(x, *bounds):
 @op("aten.clamp.Tensor", "self:T min:T? max:T?", sizes=clamp_sizes, dtypes=PROMOTED,
     kernels="aten::{}.Tensor_out", broadcasts="self min max")
 def _clamp(cx, node, x, low, high):
-    """Where the bounds cross the upper one wins."""
+    """Where the bounds cross, the upper one wins."""
     out = node.outs[0]
     if high is None:
-        # Without any bound it is what it was.
+        # Without any bound x stays as it is.
         binary(cx, out, "MAXIMUM", x, x if low is None else low)
         return
     if low is not None:
@@ -181,6 +181,6 @@ def _logit_sizes(x, epsilon):
 @op("aten.logit.default", "self:T eps:f?", sizes=_logit_sizes, dtypes=ONE_FLOAT,
     kernels="aten::{}.out")
 def _logit(cx, node, x, epsilon):
-    """log(x / (1 - x)), x limited to eps .. 1 - eps where there is one."""
+    """log(x / (1 - x)); x is limited to eps .. 1 - eps where eps is given."""
     low, high = (-math.inf, math.inf) if epsilon is None else (epsilon, 1.0 - epsilon)
     unary(cx, node.outs[0], "LOGIT", x, low, high, shader="elementary")

@@ -1,4 +1,4 @@
-"""Operators that make tensors from less: concatenation, constants, equal steps."""
+"""Operators that make tensors from smaller ones or from numbers: concat, constants, equal steps."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 # Inputs of join.comp, and those of its variant for storage buffers.
 JOINED, JOINED_BUFFERS = 4, 3
 
-# What makes a tensor of its strips (`vkrt.passes.strips`)
+# The operator that joins the strips of a tensor (`vkrt.passes.strips`)
 JOIN_STRIPS = "vkrt.join_strips.default"
 
-# A beginning beyond every element: an input that is not there.
+# The start of an input that is not there: beyond every element.
 NOWHERE = 1 << 30
 
 
@@ -87,7 +87,7 @@ def _stack(cx, node, tensors, dim):
 
 
 def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
-    """Makes a tensor others, one behind the other along a dimension."""
+    """Makes `out` the tensors, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
     dim = dimension(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
@@ -105,12 +105,12 @@ def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
 
 
 def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
-    """Copies a tensor to the indices from `start` on of a dimension of another one, which begin at
-    a whole texel."""
+    """Copies `source` into `result`, to the indices from `start` on of a dimension. Index `start`
+    begins a texel."""
     order = result.order
     packed = order[-1] == dim
     inside = order[order.index(dim) + 1:]
-    # Texels of one index of the dimension (of 4 of the packed one).
+    # Texels of one index of the dimension, or of 4 indices of the packed one.
     inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
     unit = 4 if packed else 1
     total = -(-result.sizes[dim] // unit)
@@ -123,13 +123,13 @@ def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
 
 @op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
 def _join_strips(cx, node, _tensors, _dim):
-    """Strips of a tensor, which have been put where they belong as they were made."""
+    """The tensor of the strips: each was written to its place in the tensor when it was made."""
     cx.place(node.outs[0], cx.joins.operand(node.outs[0]))
 
 
 def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
           starts: list[int]) -> None:
-    """Concatenation along the packed dimension where texels are shared, few inputs at a time."""
+    """Concatenates along the packed dimension where inputs share texels, few inputs at a time."""
     operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
     _join_into(cx, cx.write(out, order), operands, starts[:-1])
 
@@ -144,10 +144,10 @@ def _join_into(cx, result: Operand, operands: list[Operand], starts: list[int]) 
         storage = cx.variant(operands[first:first + JOINED])
         most = JOINED_BUFFERS if storage == "buffer" else JOINED
         last = min(first + most, len(operands))
-        # Whole texels of what these inputs hold.
+        # Whole texels of these inputs.
         end = texels if last == len(operands) else starts[last] // 4
         if end == done:
-            # A texel that has elements of more inputs than are bound at once: two become one.
+            # A texel has elements of more inputs than are bound at once: two inputs become one.
             operands[first:first + 2] = [_joined_pair(cx, operands[first:first + 2],
                                                       result.order[-1])]
             del starts[first + 1]
@@ -199,7 +199,7 @@ def _select_scatter(cx, node, tensor, part, dim, index):
 
 def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start: int,
                   step: int) -> None:
-    """Makes `out` a tensor with indices start, start + step, .. of a dimension replaced."""
+    """Makes `out` the tensor with `part` at indices start, start + step, .. of a dimension."""
     size = tensor.sizes[dim]
     source = cx.read(tensor)
     order = source.order
@@ -270,7 +270,7 @@ def _scalar_tensor(cx, node, value):
     fill(cx, node.outs[0], value)
 
 
-# In an empty tensor nobody may rely on what is in it.
+# aten.empty is filled with zeros, too: its contents are undefined.
 @op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
     adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out",
                            "aten::empty_permuted.out", "aten::empty_strided.out"),
@@ -298,7 +298,7 @@ def arange_sizes(start, end, step):
     kernels="aten::arange.start_out",
     adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
 def _arange(cx, node, start, _end, step):
-    """Integers where the result has them, as torch, from whole numbers."""
+    """For a result of integers, start and step are truncated first, as in torch."""
     out = node.outs[0]
     start, step = as_float(start), as_float(step)
     dtype = out.dtype if is_float(out.dtype) else "int32"

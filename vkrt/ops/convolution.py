@@ -33,12 +33,12 @@ from vkrt.ops.volume import Depth
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
 
-# Its place among the arguments
+# The place of the padding among the arguments
 PADDING = 4
 
 
 def _clamp(*bounds: float | None) -> tuple[float, float] | None:
-    """Between which numbers to limit the result, None for a plain convolution's."""
+    """The bounds of the result; None for a convolution without bounds."""
     if not bounds:
         return None
     low, high = (default if bound is None else bound
@@ -46,7 +46,7 @@ def _clamp(*bounds: float | None) -> tuple[float, float] | None:
     if math.isnan(low) or math.isnan(high):
         raise UnsupportedError(f"bounds {low} and {high}; vkrt limits the results of convolutions "
                                "to numbers")
-    # Where the bounds cross torch gives the upper one, and GLSL's clamp anything.
+    # Where the bounds cross, torch gives the upper one; GLSL's clamp is undefined.
     return min(low, high), high
 
 
@@ -85,7 +85,7 @@ def _sizes(x, weight, bias, stride, padding, dilation, transposed, output_paddin
 
 
 def _multiply_adds(x: Tensor, weight: Tensor, *others) -> int:
-    """Every element of the result, of a transposed one of the input, meets a filter."""
+    """Every element of the result, or of the input of a transposed one, meets a filter."""
     transposed, groups, (out,) = others[4], others[6], others[-1]
     if transposed:
         return x.numel * math.prod(weight.sizes[1:])
@@ -120,7 +120,7 @@ ROWS = sliding(_row_windows, PADDING)
 
 def _takes_residual(x: Tensor, weight: Tensor, _bias, stride, padding, _dilation, transposed,
                     _output_padding, groups) -> bool:
-    """Whether it is a product of pixels with a matrix, whose kernels add a tensor."""
+    """Whether it is a product of pixels with a matrix: those kernels add a residual."""
     return (x.rank < 5 and not transposed and groups == 1 and math.prod(weight.sizes[2:]) == 1
             and not any(padding) and set(stride) <= {1})
 
@@ -137,7 +137,7 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
     channels=ChannelRule(is_linear=False))
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
-    """clamp(x * weight + bias), or, pointwise, activation(x * weight + bias + residual)."""
+    """clamp(x * weight + bias); pointwise also activation(x * weight + bias + residual)."""
     out, limits = node.outs[0], _clamp(*bounds)
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
@@ -202,8 +202,8 @@ def _single(cx, conv: Convolution, weight: Tensor, epilogue: EpilogueArgs) -> No
 
 
 def saved_by_scratch(node: Node, target: Target) -> float:
-    """Which part of the time of direct sums a convolution saves where it has scratch memory for all
-    of Winograd's points; 0 where it is done otherwise."""
+    """The fraction of the time of direct sums that a convolution saves with scratch memory for all
+    of Winograd's points; 0 where it does not use that memory."""
     if node.op not in CONVOLUTIONS or target.scratch != "spare":
         return 0.0
     _, weight, _, stride, _, dilation, transposed, _, groups = node.args[:9]
@@ -218,7 +218,7 @@ def saved_by_scratch(node: Node, target: Target) -> float:
 
 
 def _winograd_layer(conv: Convolution) -> winograd.Layer | None:
-    """A convolution as Winograd's method does it; None where it is not for it."""
+    """A convolution as a layer of Winograd's method; None where the method does not fit."""
     if not (conv.suits_winograd and conv.out.dtype == "float32" and conv.out.numel):
         return None
     width, height = conv.out.sizes[-1], height_of(conv.out)
@@ -228,7 +228,7 @@ def _winograd_layer(conv: Convolution) -> winograd.Layer | None:
 
 def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, matrix: Operand,
                epilogue: EpilogueArgs) -> None:
-    """Does a convolution at Winograd's points, in whichever way takes least, or by direct sums."""
+    """Dispatches a convolution at Winograd's points, in the fastest way, or by direct sums."""
     is_shared = winograd_shared.suits(cx, layer, [source, matrix, *epilogue.vectors],
                                       conv.out.dtype)
     least = winograd_shared.time(layer, cx.target) if is_shared else math.inf
@@ -249,11 +249,11 @@ def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, ma
 
 def _portions(cx, conv: Convolution, layer: winograd.Layer,
               source: Operand) -> tuple[winograd.Portion | None, winograd.Portion | None]:
-    """What to do at a time at Winograd's points, with a result beside the source and over it; None
-    where a direct sum is better, or that cannot be."""
+    """What to do at a time at Winograd's points: with a result beside the source, and with one over
+    the source. None where a direct sum is better, or where the result cannot lie so."""
     budget = cx.scratch_budget()
     fresh, over = winograd.choose(layer, budget, cx.target), None
-    # Budgets are of nodes that were lowered once, directly, with a result beside the source.
+    # A node gets a budget when it was lowered before: by direct sums, the result beside the source.
     if cx.number in cx.budgets and conv.x.sizes[2:] == conv.out.sizes[2:] and not cx.used(conv.x):
         over = winograd.choose(layer, budget + source.storage.nbytes, cx.target)
     return fresh, over

@@ -1,4 +1,4 @@
-"""How convolutions are done, of floats and of quantized tensors: by which kernel.
+"""Which kernel does a convolution, of floats or of quantized tensors.
 
 Activations are channels-last. A weight is a matrix whose rows are output channels and whose columns
 run over (ky, kx, input channel of the group); a depthwise one has rows of ky and columns of
@@ -19,9 +19,9 @@ from vkrt.ops.strided_copy import variant
 from vkrt.work.tensor import Operand, Tensor, short_name
 from vkrt.work.tuning import Tile, Tuning
 
-# Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
+# Compilers unroll depthwise.glsl over the kernel's width; a wider kernel would be too much code.
 MAX_DEPTHWISE_KERNEL_X = 15
-# They unroll kernels of no more than so many rows and columns whole; of 5 that is too much code.
+# Kernels of at most so many rows and columns are unrolled completely; 5 would be too much code.
 MAX_UNROLLED_KERNEL = 3
 
 Pair = tuple[int, int]
@@ -57,14 +57,14 @@ def deconvolved(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
 
 
 def height_of(tensor: Tensor) -> int:
-    """Rows of an image, of which a volume has one for every slice; 1 where there is one spatial
+    """Rows of an image; the images of a volume are its slices. 1 where there is one spatial
     dimension."""
     return tensor.sizes[-2] if tensor.rank > 3 else 1
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """What is to be done; pairs are (y, x), y of a 1-D one is trivial."""
+    """A convolution to do. Pairs are (y, x); y is trivial where there is one spatial dimension."""
 
     x: Tensor
     out: Tensor
@@ -96,7 +96,7 @@ class Convolution:
 
     @property
     def is_pointwise(self) -> bool:
-        # Of equal sizes: nothing is put around the images, not even behind their ends.
+        # Equal sizes: the images have no padding, not even behind their ends.
         return (self.groups == 1 and self.taps == 1 and self.stride == (1, 1)
                 and self.x.sizes[2:] == self.out.sizes[2:])
 
@@ -153,9 +153,9 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand,
 
 
 def _wide_registers(conv: Convolution) -> int:
-    """Registers that an invocation takes for 8 pixels of a row: sums, the pixels of the source that
-    later taps meet again, one more, a weight, and 48 that it counts with. (Intel has 128: of 5x5
-    with stride 2 its compiler spills 24, with stride 1 none up to 9x9.)"""
+    """Registers that an invocation takes for 8 pixels of a row: the sums, the source's pixels that
+    later taps meet again, one more pixel, a weight, and 48 for index arithmetic. (Intel has 128:
+    its compiler spills 24 for 5x5 with stride 2, and none up to 9x9 with stride 1.)"""
     step = conv.stride[1] // math.gcd(conv.stride[1], conv.dilation[1])
     # A tap and the one `step` behind it share pixels.
     kept = 8 * max(min(step, conv.kernel[1] - step), 0)
@@ -164,7 +164,7 @@ def _wide_registers(conv: Convolution) -> int:
 
 def general(cx, conv: Convolution, source: Operand, matrix: Operand, epilogue: EpilogueArgs,
             result: Operand) -> None:
-    """Any groups, by shared or register tiles where these have whole texels."""
+    """Any groups, by shared or register tiles where the groups have whole texels."""
     # Channels in a texel of the source: 4, or 16 where it is words of 4.
     each = 16 if source.dtype == "int32" else 4
     group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
@@ -203,7 +203,7 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, epilogue
     """
     result = cx.write(conv.out, source.order)
     width, rows, texels = result.grid
-    # From one tap that meets a pixel to the next, and how many there are at most.
+    # The distance from one tap that meets a pixel to the next, and the most taps that meet a pixel.
     steps = tuple(stride // math.gcd(stride, dilation)
                   for stride, dilation in zip(conv.stride, conv.dilation))
     taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
@@ -238,7 +238,7 @@ def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
     phase_rows = rows // height * -(-height // stride_y)
     phases = min(stride_y, height) * min(stride_x, width)
     sizes = -(-width // stride_x), conv.group_channels, phase_rows, phases * conv.groups
-    # Of several pixels one at most would meet a single one of the source under a tap.
+    # With a source one pixel wide, at most one of several pixels would meet it under a tap.
     tile = (1, 4)
     if source.grid[0] > 1:
         allowed = tiles.with_wide(tiles.CONVOLUTIONS, short_name(result.dtype))

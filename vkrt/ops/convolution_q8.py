@@ -1,12 +1,12 @@
 """Convolutions of quantized tensors: general, pointwise, depthwise, grouped and transposed.
 
-The weight of a general, pointwise or transposed one is a matrix [O, kh * kw * I / g], its columns
-running over (ky, kx, input channel of the group) and padded to whole texels; that of a depthwise
-one is [kh, kw, C]. Both are what kernels read, and mapped, where the input channels of a group
-are whole texels; elsewhere the channels of every tap are packed to whole texels.
+The weight of a general, pointwise or transposed one is a matrix [O, kh * kw * I / g]. Its columns
+run over (ky, kx, input channel of the group) and are padded to whole texels. The weight of a
+depthwise one is [kh, kw, C]. Where the input channels of a group are whole texels, kernels read
+both as they are, mapped; elsewhere the channels of every tap are packed to whole texels.
 
-Operators named conv2d_q8ta_.. are those of executorch 1.0 and 1.1. In 1.0 floats come in and go
-out; in 1.1 a relu is not named, because the result's zero is the least number then.
+Operators named conv2d_q8ta_.. are those of executorch 1.0 and 1.1. In 1.0 they take and give
+floats. In 1.1 a relu is no argument, because the result's zero is then the least number.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def _matrix(cx, conv: Convolution, weight: Tensor) -> Operand:
 
 
 def _of_rows(sizes):
-    """The rule of a depthwise convolution in 1.1, where the sums, which nothing reads, are those of
-    every row of the kernel: [kh, C]."""
+    """The sizes rule of a depthwise convolution in 1.1. Its sums may be [kh, C], one for every row
+    of the kernel; nothing reads them."""
     def rule(x, scale, zero, weight, sums, *others):
         groups = others[-1]
         return sizes(x, scale, zero, weight, (groups,) if sums == (weight[0], groups) else sums,
@@ -184,7 +184,7 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
     multiply_adds=_multiply_adds)
 def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, kernel, stride,
                        padding, dilation, groups):
-    """Of floats, which are quantized on their way in."""
+    """A convolution of floats, which are quantized first."""
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
     source = quantized(cx, cx.read(x, channels_last(4)), x.sizes, scale, zero)

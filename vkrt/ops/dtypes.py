@@ -1,12 +1,12 @@
-"""Dtype rules: which dtypes an operator's tensors may have together, and its results then.
+"""Dtype rules: which dtypes an operator's tensors may have together, and which its results have.
 
-A shader is chosen by the dtypes of some of a node's operands: a file in which another one differs
-would make it read past the end of that. So every declaration has a rule; where the file decides, as
-in a conversion, that is `ANY`.
+A shader is chosen by the dtypes of some of a node's operands. If a file gave another operand the
+wrong dtype, the shader would read past its end. So every declaration has a rule. Where the file
+decides, as in a conversion, the rule is `ANY`.
 
-The device has no 64-bit numbers: those are 32 bits wide there (see `vkrt.work.tensor`). And with
-the exporter's `force_fp16` every float is a half. So wherever torch makes floats of integers, both
-floats are right.
+The device has no 64-bit numbers: they have 32 bits there (see `vkrt.work.tensor`). And with the
+exporter's `force_fp16` every float is a half. So wherever torch makes floats of integers, both
+float dtypes are right.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _refuse(dtypes: Iterable[str]) -> UnsupportedError:
 def _promoted(args: Sequence[Any]) -> frozenset[str]:
     """A dtype of the highest category among the tensors.
 
-    torch takes the wider one, unless only 0-d tensors have it; a delegate may know those as 1-d
-    ones, so each dtype of the category may be right.
+    torch takes the wider dtype, unless only 0-d tensors have it. A delegate may have 0-d tensors as
+    1-d ones, so each dtype of the category may be right.
     """
     dtypes = {tensor.dtype for tensor in _tensors(args)}
     highest = max(map(_category, dtypes))
@@ -75,29 +75,29 @@ def _floats(args: Sequence[Any]) -> frozenset[str]:
 
 # Whatever the file says
 ANY = DtypeRule(lambda args: None)
-# Comparisons, and what is counted or found
+# Truth values; counts and indices
 BOOL = DtypeRule(lambda args: TRUTH)
 INDEX = DtypeRule(lambda args: INT32)
 # A dtype of the highest category, see `_promoted`
 PROMOTED = DtypeRule(_promoted, "one")
-# A float: that of the arguments, promoted, or either where they are none
+# A float: the promoted dtype of the arguments, or any float where that dtype is no float
 FLOAT = DtypeRule(_floats, "one")
-# The same, or the wider one, which may have been asked for
+# As `FLOAT`, or float32, which the program may have asked for
 FLOAT_ASKED_FOR = DtypeRule(lambda args: _floats(args) | {"float32"}, "one")
-# The same, or a half of a float32
+# As `FLOAT`, or a half where that is float32
 FLOAT_OR_HALF = DtypeRule(
     lambda args: FLOATS if "float32" in _floats(args) else _floats(args), "one")
-# The same, and of a tensor without elements its own dtype: torch looks no further then
+# As `FLOAT_ASKED_FOR`; a tensor without elements may keep its dtype, as torch returns early then
 FLOAT_OF_ELEMENTS = DtypeRule(
     lambda args: _floats(args) | {"float32"} | {
         tensor.dtype for tensor in _tensors(args) if not tensor.numel}, "one")
-# What the tensors behind a condition are promoted to
+# The promoted dtype of the tensors behind a condition
 CHOSEN = DtypeRule(lambda args: _promoted(args[1:]), "chosen")
 
 
 @_rule("first")
 def FIRST(args):
-    """The dtype of the first tensor, whatever the others (indices, what is copied) have."""
+    """The dtype of the first tensor, whatever dtypes other tensors (indices, a source) have."""
     return frozenset({_tensors(args)[0].dtype})
 
 
@@ -112,7 +112,7 @@ def ONE(args):
 
 @_rule("one")
 def ONE_NUMBER(args):
-    """The same, and it is not bool."""
+    """As `ONE`, but not bool."""
     dtypes = ONE.allowed(args)
     if dtypes == TRUTH:
         raise _refuse(TRUTH)
@@ -121,7 +121,7 @@ def ONE_NUMBER(args):
 
 @_rule("one")
 def ONE_FLOAT(args):
-    """The same, and it is a float."""
+    """As `ONE`, and the dtype is a float."""
     dtypes = {tensor.dtype for tensor in _tensors(args)}
     if len(dtypes) > 1 or not dtypes <= FLOATS:
         raise _refuse(dtypes)
@@ -129,8 +129,8 @@ def ONE_FLOAT(args):
 
 
 def floats_and_mask(place: int) -> DtypeRule:
-    """The same of all tensors but a mask, the argument in this place, which may also be of bool or
-    float32."""
+    """As `ONE_FLOAT` for all tensors but a mask, the argument in this place, which may be of bool
+    or of any float."""
     def allowed(args: Sequence[Any]) -> Allowed:
         mask = args[place] if len(args) > place else None
         if isinstance(mask, Tensor) and mask.dtype not in FLOATS | TRUTH:
@@ -141,7 +141,7 @@ def floats_and_mask(place: int) -> DtypeRule:
 
 @_rule("one")
 def FLOATS_ALIKE(args):
-    """The floats among the tensors have one dtype, which the result has: others are weights."""
+    """Float tensors have one dtype, also the result's; tensors of other dtypes are weights."""
     dtypes = {tensor.dtype for tensor in _tensors(args)} & FLOATS
     if len(dtypes) != 1:
         raise _refuse(tensor.dtype for tensor in _tensors(args))
@@ -159,7 +159,7 @@ def WHOLE(args):
 
 @_rule("one")
 def QUOTIENT(args):
-    """Whole numbers only where the quotient is rounded: where there is a third argument."""
+    """The promoted dtype where a third argument says that the quotient is rounded, else a float."""
     return _promoted(args) if args[2:] and args[2] is not None else _floats(args)
 
 

@@ -46,11 +46,11 @@ def compute_dtype(dtype: str) -> str:
 
 def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: str = "unary"
           ) -> None:
-    """Makes a tensor a function, an opcode of unary.comp, of each element of another.
+    """Fills `out` with a function (an opcode of unary.comp) of each element of `x`.
 
     Args:
-        numbers: that the function takes, up to three.
-        shader: of which the function is an opcode.
+        numbers: up to three numbers that the function takes.
+        shader: the shader that has the opcode.
     """
     # A float32 is not rounded to half before the function is done.
     dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
@@ -136,7 +136,7 @@ def _relu(cx, node, x):
 
 def _between(cx, out: Tensor, x: Tensor, low: float, high: float) -> None:
     if is_float(out.dtype) and (math.isnan(low) or math.isnan(high)):
-        # To torch everything is NaN then.
+        # torch gives NaN for every element then.
         unary(cx, out, "TIMES", x, math.nan)
     else:
         unary(cx, out, "CLAMP", x, *_limits(out.dtype, low, high))
@@ -219,7 +219,7 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
            then: Epilogue | None = None) -> None:
-    """Makes a tensor a function, an opcode of binary.comp, of the elements of two.
+    """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`.
 
     Args:
         then: what is done to the result, one of `ACTIVATIONS`; None for nothing.
@@ -233,8 +233,8 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
 
 
 def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
-    """Makes a tensor of floats a function, an opcode of binary_special.comp, of the elements of
-    two."""
+    """Fills `out`, of floats, with a function (an opcode of binary_special.comp) of the elements of
+    `x` and `y`."""
     _dispatch_binary(cx, out, out.dtype, "binary_special", x, y,
                      (opcode("binary_special", function),))
 
@@ -284,7 +284,7 @@ def _two(cx, node, x, y):
 @pointwise("aten.fmin.default aten.fmax.default", "self:T other:T", sizes=together,
     dtypes=PROMOTED, kernels="aten::{}.out")
 def _special(cx, node, x, y):
-    """fmin and fmax are minimum and maximum of whole numbers, which are never NaN."""
+    """For whole numbers, which are never NaN, fmin and fmax are minimum and maximum."""
     out, function = node.outs[0], node.name.upper()
     if is_float(out.dtype):
         special(cx, out, function, x, y)
@@ -310,7 +310,7 @@ def _limited_sizes(x, y, *bounds):
     return (broadcast_sizes(x, y),)
 
 
-# executorch 1.0 writes an activation of arithmetic so; binary_add_.. is without alpha.
+# executorch 1.0 writes arithmetic with an activation like this; binary_add_.. has no alpha.
 @pointwise("et_vk.binary_add_with_clamp.default et_vk.binary_sub_with_clamp.default "
     "et_vk.binary_mul_with_clamp.default et_vk.binary_div_with_clamp.default",
     "input:T other:T output_min:f? output_max:f?", sizes=_limited_sizes, dtypes=ONE_FLOAT,
@@ -349,7 +349,7 @@ def _where(cx, node, choice, a, b):
 
 
 def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
-    """Makes every element of a tensor that of `a` where `choice` is true, else that of `b`."""
+    """Fills `out` with the elements of `a` where `choice` is true, else with those of `b`."""
     dtype = "uint8" if out.dtype == "bool" else out.dtype
     dtypes = ("bool", *((t.dtype if t.dtype == out.dtype else dtype) for t in (a, b)))
     inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)

@@ -22,7 +22,7 @@ def _need(*steps: float) -> None:
 def requantize(cx, result: Operand, source: Operand, *, zero: int, scale: float,
                bounds: tuple[float, float] = (-math.inf, math.inf), inverse: float,
                new_zero: int) -> None:
-    """Dispatches numbers under another scale and zero, limited to `bounds` in between.
+    """Dispatches the change to another scale and zero, with the real numbers limited to `bounds`.
 
     Args:
         inverse: of the new scale.
@@ -76,6 +76,6 @@ def _shuffle_sizes(x, scale, zero, inverse, new_zero, factor):
 def _shuffle(cx, node, x, scale, zero, inverse, new_zero, factor):
     """Moves the elements, then brings them to the new scale in place."""
     result = pixel_shuffle(cx, node.outs[0], x, factor)
-    # Where no number moves by half a step they stay what they are.
+    # Where no number would change by half a step, all stay as they are.
     if zero != new_zero or abs(scale * inverse - 1) * 255 >= 0.25:
         requantize(cx, result, result, zero=zero, scale=scale, inverse=inverse, new_zero=new_zero)

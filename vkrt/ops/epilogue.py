@@ -1,4 +1,4 @@
-"""How the sums of convolutions and products end, for the kernels that include epilogue.glsl."""
+"""Epilogues of convolutions and products, for the kernels that include epilogue.glsl."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class EpilogueArgs:
     curve: int = 0
 
 
-# Activations that epilogue.glsl knows, each the number of its `gate`
+# Activations that epilogue.glsl knows; the index of each is its `gate`
 EPILOGUES = ("CLAMP", "HARDSWISH", "HARDSIGMOID")
 
-# Those that product.glsl knows beside them, each the number of its `curve` from 1 on
+# Further activations that product.glsl knows; the index of each, counted from 1, is its `curve`
 CURVES = ("GELU", "GELU_TANH", "SILU", "SIGMOID", "TANH")
 
 
-# By the name of its approximation
+# Activations by torch's name of the approximation
 GELU = {"none": "GELU", "tanh": "GELU_TANH"}
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What a kernel does to its result.
+    """An activation that a kernel applies to its result.
 
     Attributes:
         activation: the activation by its name.
@@ -51,12 +51,12 @@ class Epilogue:
 
 
 def node_epilogue(cx) -> Epilogue | None:
-    """What the current node's kernel does to its result."""
+    """The activation that the current node's kernel applies to its result."""
     return cx.attribute(EPILOGUE)
 
 
 def epilogue_of(node: Node) -> Epilogue:
-    """An activation as what a kernel does to its result; its arguments are right."""
+    """The epilogue for a node that is an activation; its arguments have been checked."""
     found = known(node.op)
     assert found.activation is not None  # else no kernel could do it
     args = found.schema.read(node.args)
@@ -66,7 +66,7 @@ def epilogue_of(node: Node) -> Epilogue:
 
 
 def plain(vector: Operand, has_bias: bool, then: Epilogue | None = None) -> EpilogueArgs:
-    """A sum plus a bias, and then one of the activations `EPILOGUES`, of products also of `CURVES`.
+    """A sum plus a bias, then an activation of `EPILOGUES`, or for products also of `CURVES`.
 
     Args:
         vector: the bias; a placeholder where there is none.
@@ -80,14 +80,14 @@ def plain(vector: Operand, has_bias: bool, then: Epilogue | None = None) -> Epil
 
 
 def node_residual(cx, order: tuple[int, ...] | None = None) -> Operand | None:
-    """What the current node's kernel adds to its result, in the order of that (row-major)."""
+    """The residual of the current node's kernel, in the result's order (by default row-major)."""
     tensor = cx.attribute(RESIDUAL)
     return None if tensor is None else cx.read(tensor, order or row_major(tensor.rank))
 
 
 def over(other: Operand | None, *reads: Operand) -> tuple[Operand, ...]:
-    """What the result may be written over: what is added to it, where the kernel does not also read
-    that in other places."""
+    """The operands that the result may overwrite: the residual, where the kernel does not also read
+    its memory in other places."""
     if other is None or any(read.storage is other.storage for read in reads):
         return ()
     return (other,)

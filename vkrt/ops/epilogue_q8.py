@@ -13,21 +13,22 @@ from vkrt.ops.quantization import RANGES, need_scale, need_zero, quantize_into
 from vkrt.ops.sizes import Sizes, fail, unsupported
 from vkrt.work.tensor import Operand, Tensor
 
-# The parameters that all have: what is multiplied, and what comes out
+# The parameters that all products have: source, weight and result
 SOURCE = "x:T.int8 input_scale:f input_zero_point:i"
 WEIGHT = "weights:T.int8 weight_sums:T.int32 weight_scales:T.float32|float16"
 RESULT = "output_scale:f output_zero_point:i bias:T.float32|float16?"
 
-# Of products of real numbers, which are quantized on their way in
+# The rule of products of real numbers, which are quantized first
 REAL = DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1]))
 
-# A product has at most |q - zero| <= 255 times |weight| <= 128, and a sum of them 31 bits.
+# The most products in a sum of 31 bits: each is at most 255 (|q - zero|) times 128 (|weight|).
 LONGEST = ((1 << 31) - 1) // (255 * 128)
 
-# And so many of them a float holds exactly.
+# The most products whose sum a float holds exactly.
 LONGEST_IN_FLOATS = (1 << 24) // (255 * 128)
 
-# Fewer registers than Mali's 64: on V3D, which has 32, kernels of words do not compile or spill.
+# The registers that kernels of words need (Mali has 64). On V3D, which has 32, these kernels do not
+# compile or spill.
 WORDS_REGISTERS = 64
 
 LOWEST = {"none": -math.inf, "relu": 0.0}
@@ -45,8 +46,8 @@ def need_step(scale: float, zero: int, name: str) -> None:
 
 
 def need_padded(sizes: Sequence[int] | None, expected: Sequence[int], name: str) -> None:
-    """Refuses a constant with other sizes, its last one padded to whole texels or not; None passes.
-    """
+    """Refuses a constant of other sizes than expected, the last of which may be padded to whole
+    texels; None passes."""
     padded = (*expected[:-1], aligned(expected[-1]))
     if sizes is not None and tuple(sizes) not in (tuple(expected), padded):
         either = "" if padded == tuple(expected) else f" or {list(padded)}"
@@ -75,10 +76,10 @@ def need_activation(name: str) -> None:
 def quantized_epilogue(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
            result: tuple[float, int] = (1.0, 0), activation: str = "none",
            added: int = 4) -> EpilogueArgs:
-    """How a product of the current node ends, see shaders/common/epilogue_q8.glsl.
+    """The epilogue of a product of the current node, see shaders/common/epilogue_q8.glsl.
 
     Args:
-        source, result: their scale and zero; a result that stays real has none.
+        source, result: scale and zero of each; not given for a result that stays real.
         scales: of the weight's rows.
         added: how many products a kernel adds up before the sum is an integer.
     """
@@ -104,12 +105,12 @@ def quantized(cx, real: Operand, sizes: Sizes, scale: float, zero: int) -> Opera
 
 
 def in_words(cx, shader: str, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:
-    """The operands of a product as words of 4 numbers, so that a load brings 16 (words.glsl), where
-    the rows of both are a multiple of that; images stay as they are.
+    """The operands of a product as words of 4 numbers, so that a load brings 16 (words.glsl). They
+    stay as they are in images, and where the rows of either are no multiple of 16.
 
     Args:
-        shader: whose register tiles multiply, "matmul" or "conv2d"; without words where the driver
-            compiles none of these for words.
+        shader: whose register tiles multiply, "matmul" or "conv2d"; the operands also stay as they
+            are where the driver compiles none of these tiles for words.
     """
     if (cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16
             or cx.target.tuning.registers < WORDS_REGISTERS):

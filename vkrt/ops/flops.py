@@ -1,7 +1,8 @@
 """How much arithmetic the steps of a command list do, for profiles and benchmarks.
 
-Products count 2 for every multiplication with its addition, whatever a kernel does to need fewer;
-everything else counts 1 for every element it writes, or reads where it reduces.
+Products count 2 for every multiplication with its addition, even where a kernel needs fewer.
+Everything else counts 1 for every element that it writes, or that it reads if it reduces; what only
+moves elements counts nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def flops_of(work: CommandList, graph: Graph) -> tuple[int, ...]:
             for index in indices:
                 result[index] = _elements(work.steps[index])
             continue
-        # Several dispatches may share the product; what brings operands to it does nothing of it.
+        # Several dispatches may share the product; those that move its operands do nothing of it.
         parts = [i for i in indices if _kernel(work.steps[i]) not in MOVING] or indices
         written = [math.prod(work.steps[i].writes[0].sizes) or 1 for i in parts]
         for index, share in zip(parts, written):
@@ -55,7 +56,7 @@ def _kernel(step: object) -> str:
 
 
 def _elements(step: object) -> int:
-    """Of a step that is no product: elements written, or read by what reduces."""
+    """The operations of a step that is no product: elements written, or read if it reduces."""
     if isinstance(step, HostCall):
         return sum(math.prod(operand.sizes) for operand in step.writes)
     if not isinstance(step, Dispatch):

@@ -1,4 +1,4 @@
-"""The places of a grid's cells, which detectors add what they find to."""
+"""The places of a grid's cells, to which detectors add their predictions."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Kernels never read beyond a tensor: they take the nearest row. A wrong index would go unnoticed, so
 the indices that a program gets as an input are compared with the tensor's size before a run, as
-ExecuTorch's own kernels do when they meet them. Indices that a program computes are not.
+ExecuTorch's own kernels do when they meet them. Indices that a program computes are not checked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vkrt.work.limits import IndexLimit
 
 
 def index_limits(graph: Graph) -> tuple[IndexLimit, ...]:
-    """What inputs may hold that are indices, at the sizes of a graph."""
+    """What the inputs that are indices may hold, at the sizes of a graph."""
     inputs = {id(value): number for number, value in enumerate(graph.inputs)}
     limits = []
     for node in graph.nodes:

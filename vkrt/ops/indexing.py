@@ -1,8 +1,9 @@
 """Operators that read elements at places that another tensor names.
 
 torch refuses an index outside of its dimension, and so does vkrt where indices are an input of the
-program (`vkrt.ops.ids`). On the device nobody can refuse: a negative one counts from the end, and
-what is still outside becomes the first or the last place. Nothing is ever read outside of a tensor.
+program (`vkrt.ops.ids`). On the device nothing can be refused: a negative index counts from the
+end, and one that is still outside becomes the first or the last place. Nothing is ever read outside
+of a tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vkrt.ops.strided_copy import MAX_DIMS, Walk
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-# Texels of a row that an invocation may copy, where so many invocations are left
+# Texels of a row that an invocation may copy, and the fewest invocations that have to be left
 RUNS, LEAST = (8, 4, 2), 256
 
 
@@ -99,7 +100,8 @@ def indexed_sizes(x, indices):
     if math.prod(common) and not all(x[d] for d in places):
         fail("indices", f"an indexed dimension of {list(x)} has no elements")
     left = [n for d, n in enumerate(x) if d not in places]
-    # Neighbouring indices leave their dimensions where those were, others move to the front.
+    # The dimensions of indices stay in place if the indexed dimensions are neighbours, else they
+    # move to the front.
     adjacent = places[-1] - places[0] + 1 == len(places)
     start = places[0] if adjacent else 0
     return (*left[:start], *common, *left[start:])
@@ -109,8 +111,8 @@ def indexed_sizes(x, indices):
     sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
     kernels="aten::{}.Tensor_out", indices=indices_by_dimension, reads_rows=True)
 def _index(cx, node, x, indices):
-    """Indices are broadcast to common sizes, which take the place of the dimensions they index (the
-    first place where those are not neighbours)."""
+    """Indices are broadcast to common sizes. These replace the indexed dimensions, or come first
+    where the indexed dimensions are not neighbours."""
     by_dimension = {d: index for d, index in enumerate(indices) if index is not None}
     if not by_dimension:
         reshape(cx, x, node.outs[0])
@@ -120,15 +122,16 @@ def _index(cx, node, x, indices):
 
 @dataclass(frozen=True)
 class Indexed:
-    """How the elements that indices name lie: the indexed dimensions are brought to the front in
-    memory, and what is behind them are rows.
+    """Where the elements that indices name are. The indexed dimensions are brought to the front in
+    memory; the dimensions behind them make rows.
 
     Attributes:
         source: the tensor in that order.
-        places: the numbers of rows, or where nothing is behind the indices of elements in memory.
+        places: numbers of rows; of elements in memory where no dimension is behind the indexed
+            ones.
         count: of rows or elements.
-        has_rows: which of both.
-        order: of what is indexed, where it has rows.
+        has_rows: whether there are rows.
+        order: of the result of indexing, where there are rows.
     """
 
     source: Operand
@@ -139,10 +142,10 @@ class Indexed:
 
 
 def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Tensor]) -> Indexed:
-    """How the elements of `tensor` at the places that `indices`, by dimension, name lie.
+    """Where the elements are that `indices` (by dimension) name in `tensor`.
 
     Args:
-        sizes: of what is indexed, see `indexed_sizes`.
+        sizes: of the result of indexing, see `indexed_sizes`.
     """
     dims = sorted(indices)
     adjacent = dims[-1] - dims[0] + 1 == len(dims)
@@ -156,19 +159,19 @@ def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Ten
         index = indices[dims[0]]
         places, count = cx.read(index, row_major(index.rank)), tensor.sizes[dims[0]]
     else:
-        # In rows, or where there are none in elements. Rows of no elements lie 0 apart.
+        # In rows, or in elements where there are no rows. Rows of no elements lie 0 apart.
         unit = (strides[dims[-1]] if rest else 1) or 1
         count = strides[dims[0]] // unit * tensor.sizes[dims[0]]
         places = _places(cx, [indices[d] for d in dims], [tensor.sizes[d] for d in dims],
                          [strides[d] // unit for d in dims], common)
-    # Where each of the dimensions that are left is in the result.
+    # The place in the result of each dimension that is left.
     where = {d: k + rank * (k >= start) for k, d in enumerate(sorted(rest))}
     order = (*range(start, start + rank), *(where[d] for d in rest))
     return Indexed(source, places, count, bool(rest), order)
 
 
 def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None:
-    """Makes `out` the elements of `tensor` at the places that `indices`, by dimension, name."""
+    """Makes `out` the elements of `tensor` that `indices` (by dimension) name."""
     found = indexing_of(cx, tensor, out.sizes, indices)
     if found.has_rows:
         _rows(cx, found.source, found.places, out, found.order, found.count)
@@ -187,7 +190,7 @@ def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequen
         total = cx.temporary(common, "int32")
         cx.dispatch("index_sum", [*total.grid, total.packed, *params, count, stride, size, own],
                     [total], inputs.operands, total.texels)
-        # From here on as it is.
+        # The sum so far goes on as it is.
         result, count, stride = total, 0, 1
     return result
 
@@ -203,15 +206,15 @@ def _rows(cx, source: Operand, places: Operand, out: Tensor, order: tuple[int, .
 
 
 def _run(cx, slab: int, texels: int) -> int:
-    """How many texels of a row of `slab` an invocation copies. CPU drivers take as long to begin
-    one as for copying several texels; on GPUs neighbours copy what lies side by side."""
+    """How many texels of a row of `slab` an invocation copies. On CPU drivers an invocation costs
+    as much as the copy of several texels; on GPUs neighbours copy texels that lie side by side."""
     if cx.target.tuning.shares:
         return 1
     return next((run for run in RUNS if slab % run == 0 and texels >= run * LEAST), 1)
 
 
 def _nowhere(places: Operand) -> Walk:
-    """The walk over places that name elements by themselves."""
+    """The walk for places that are numbers of elements in memory: all its strides are 0."""
     return Walk(places.sizes, (0,) * len(places.sizes))
 
 
@@ -221,7 +224,7 @@ def _gather_into(cx, source: Operand, places: Operand, out: Tensor, count: int, 
 
     Args:
         count, stride: of the dimension that the places are in.
-        walk: the strides of the others, in the order of `places`.
+        walk: the strides of the other dimensions, in the order of `places`.
     """
     walk = walk.collapsed()
     if len(walk.sizes) > MAX_DIMS:
@@ -254,8 +257,8 @@ def _gather(cx, node, tensor, dim, index, _sparse):
 
 
 def gather(cx, out: Tensor, tensor: Tensor, dim: int, index: Tensor) -> None:
-    """Makes a tensor the elements of another that indices, as many as it has, name along a
-    dimension."""
+    """Fills `out` with the elements of `tensor` that `index` names along a dimension. `out` has the
+    sizes of `index`."""
     places = cx.read(index, row_major(index.rank))
     source = cx.read(tensor)
     if tensor.rank == 0 or index.rank == 0:

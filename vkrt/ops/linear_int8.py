@@ -1,8 +1,8 @@
-"""Linear layers with 8-bit numbers: weights of 8 bits, and inputs quantized as they come.
+"""Linear layers with 8-bit numbers: weights of 8 bits, and inputs quantized at run time.
 
-An input that is quantized by a scale and a zero point for each row is rounded to what 8 bits hold
-of it, and goes on as floats: the product with 4-bit weights is then that of linear_q4. Several
-layers of one input (queries, keys and values) share the rounded one.
+An input that is quantized by a scale and a zero point for each row is rounded to the values that 8
+bits can hold, and stays floats: the product with 4-bit weights is then that of linear_q4. Several
+layers of one input (queries, keys and values) share the rounded input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
-    """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
+    """The input rounded to the values that 8 bits can hold; made once for all that read it."""
     qparams = cx.attribute(QPARAMS)
     if qparams is not None:
         _, _, _, *limits, _ = known(qparams.op).schema.read(qparams.args)
@@ -40,7 +40,7 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
 
 
 def _rounded_row(cx, x: Tensor, limits: list[float], norm: Node | None) -> Operand:
-    """A single row, with its norm, its scale and its zero point by the way."""
+    """A single row, rounded by a kernel that also does its norm, scale and zero point."""
     factor, epsilon = None, 0.0
     if norm is not None:
         x, factor, epsilon = known(norm.op).schema.read(norm.args)
@@ -84,7 +84,7 @@ def _int8_sizes(x, weight, scales):
 @op("aten._weight_int8pack_mm.default", "self:T mat2:T.int8 scales:T", sizes=_int8_sizes,
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
 def _int8_linear(cx, node, x, weight, scales):
-    """x [.., K] times weight [N, K], times a scale for each row of that."""
+    """x [.., K] times weight [N, K], times a scale for each row of the weight."""
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
     matrix = cx.weight(weight, (0, 1), rows=1)

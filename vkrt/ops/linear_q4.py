@@ -1,7 +1,7 @@
 """Linear layers with 4-bit weights, and embeddings whose table is the weight of such a layer.
 
-A weight is bytes of two elements each, a row of them for each column of the result, and is read as
-it lies in the file: one storage whoever reads it, as texels of 4 bytes or of 4 int32, which hold 32
+A weight is bytes of two elements each, a row of them for each column of the result. All kernels
+read it from one storage, as it lies in the file: as texels of 4 bytes, or of 4 int32, which hold 32
 elements. Groups of elements of a row share a scale.
 """
 
@@ -28,14 +28,14 @@ from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 from vkrt.work.tuning import Tile
 
 # The tiles (rows, columns) of linear_q4_AxB.comp, but for the wide ones, and the registers that
-# they take: those that GPUs have (Polaris, Tiger Lake, Mali-G610 twice), and those that compilers
-# spill there on top. With fewer the smallest loads words one by one.
+# each takes: those of a GPU (Polaris, Tiger Lake, Mali-G610 twice), plus those that its compiler
+# spills. Where a device has fewer, the smallest tile loads words one by one.
 SMALLEST: Tile = (2, 4)
 REGISTERS = {(8, 8): 256 + 5, (4, 8): 128 + 28, (4, 4): 64 + 19, SMALLEST: 64}
 
 
 def always(*_args) -> bool:
-    """Whether the kernels add a tensor to a product of these arguments."""
+    """Whether the kernels add a residual: they do whatever the arguments are."""
     return True
 
 
@@ -44,7 +44,7 @@ def _padded(size: int, step: int) -> int:
 
 
 def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) -> None:
-    """Lowers the current node, and what is done with it (see `vkrt.passes.fuse_rows`).
+    """Lowers the current node, and the nodes that are fused with it (see `vkrt.passes.fuse_rows`).
 
     Args:
         x: [.., K], floats; an operand is row-major.
@@ -86,7 +86,7 @@ def _horizontal(cx, source: Operand, layers: list[Layer]) -> None:
 def _added(cx, source: Operand, layer: Layer) -> None:
     added, out = cx.attribute(RESIDUAL), layer.out
     if added is not None and cx.storage != "texture3d" and out.numel > 4 * cx.target.max_texels:
-        # The kernels see what they add as texels: as many are too many here.
+        # The kernels read a residual through a texel view, and this one has too many texels.
         product = Tensor(out.sizes, out.dtype)
         _multiply(cx, source, replace(layer, out=product))
         binary(cx, out, "ADD", product, added)
@@ -95,13 +95,13 @@ def _added(cx, source: Operand, layer: Layer) -> None:
 
 
 def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -> None:
-    """Dispatches a layer by itself, whose result `other` is added to."""
+    """Dispatches a layer by itself, with `other` added to its result."""
     packed, factors = bytes_of(cx, layer.weight), cx.flat(layer.scales)
     vector = cx.check_view(part_of_bias(cx.vector(layer.bias, layer.out.dtype), layer.first_output,
                                         layer.columns))
     result = cx.write(layer.out, over=over(other, source, packed, factors, vector))
     rows, columns = source.grid[0] * source.grid[1], layer.columns
-    # Where nothing is added, something of its kind is bound.
+    # Without a residual, another operand of the same kind is bound.
     added = other or (source if cx.storage == "texture3d" else vector)
     if rows == 1 and layer.is_whole:
         linear_q4_row.one(cx, source, layer, result, [words_of(packed), factors, vector, added],
@@ -130,7 +130,7 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
 
 
 def _part_params(layer: Layer) -> list[int]:
-    """Which part of a weight meets the source, as weights_q4.glsl has it."""
+    """The parameters of weights_q4.glsl that say which part of a weight meets the source."""
     columns = -(-layer.weight.sizes[0] // 4)
     return [layer.group // TEXEL,
             (layer.first_output or 0) * layer.texels + layer.first_input // TEXEL, layer.texels,
@@ -139,10 +139,11 @@ def _part_params(layer: Layer) -> list[int]:
 
 
 def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> Tile:
-    """The register tile for so many rows.
+    """The register tile for `rows` rows.
 
-    Tiles of 4 columns unpack each weight more often: they are for two rows (measured on CPU
-    drivers: 0.8 to 0.9 of the time, of more rows 0.9 to 1.2), and where no larger one can be had.
+    Tiles of 4 columns unpack each weight more often. They are used for two rows (measured on CPU
+    drivers: 0.8 to 0.9 of the time; 0.9 to 1.2 for more rows), and where all larger ones are
+    refused.
     """
     refused = (cx.refused_tiles("linear_q4", reads, dtype)
                | tiles.too_large(cx.target.tuning, REGISTERS))
@@ -154,7 +155,7 @@ def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> T
 
 
 def multiply_adds(x, weight, *others):
-    """Of [.., K]; the last argument are the results."""
+    """The multiply-adds for x [.., K]; the last argument is the list of results."""
     return others[-1][0].numel * x.sizes[-1]
 
 
@@ -173,13 +174,13 @@ def linear_sizes(x, weight, scales, group, bias):
 
 
 def need_bias(bias, columns, name="bias"):
-    """A vector of the columns, which may be padded to 4; None passes."""
+    """Refuses a vector of another size than the columns, padded to 4 or not; None passes."""
     if bias is not None and bias not in ((columns,), (_padded(columns, 4),)):
         fail(name, f"expected sizes [{columns}], got {list(bias)}")
 
 
 def _group_unit(node: Node) -> int:
-    """Whole groups: each has a scale of its own."""
+    """The unit of input channels is a group, as each has a scale; 0 where `is_whole` fails."""
     _, weight, _, group, _ = node.args
     return group if is_whole(weight.sizes, group) else 0
 
@@ -249,8 +250,8 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
 def _embedding(cx, node, weight, scales, group, indices, low_first):
     """Weight [V, E] in groups, indices [..]; the result is [.., E].
 
-    What the host has read of the weight or of the scales are the rows that the indices name, in
-    their order.
+    Where the host has read rows of the weight or of the scales, these are the rows that the indices
+    name, in the order of the indices.
     """
     rows, factor_rows = (_rows_read(cx, table, indices) for table in (weight, scales))
     packed = bytes_of(cx, weight) if rows is None else cx.flat(rows)
@@ -265,7 +266,7 @@ def _embedding(cx, node, weight, scales, group, indices, low_first):
 
 def _rows_read(cx, table: Tensor, indices: Tensor) -> Tensor | None:
     """The rows of a constant [V, N] that indices name, one behind the other in one dimension, where
-    the host reads them alone; None where it does not."""
+    the host reads only these rows; None where it does not."""
     size, most = table.sizes[1], indices.bounds
     rows = Tensor((indices.numel * size,), table.dtype, name=table.name,
                   bounds=None if most is None else (math.prod(most) * size,))

@@ -22,10 +22,10 @@ from vkrt.work.tensor import Operand, Tensor, short_name
 TEXEL = 32
 # Texels of columns that an invocation makes
 TILE = 3
-# Layers of the kernel of several
+# The most layers of the kernel of several layers
 MOST = 3
-# Registers that an invocation takes which holds a texel's part of the row; with fewer it goes word
-# by word, one layer at a time (Mali-G610 has 64, and its compiler spills 39 on top).
+# Registers of an invocation that holds the part of the row for a whole texel. With fewer it goes
+# word by word, one layer at a time (Mali-G610 has 64, and its compiler spills 39 more).
 WHOLE_TEXEL = 103
 
 
@@ -63,7 +63,7 @@ class Layer:
 
     @property
     def texels(self) -> int:
-        """Of a line, where it has whole ones."""
+        """Texels of a line, where a line is whole texels."""
         return 2 * self.weight.sizes[1] // TEXEL
 
     @property
@@ -79,7 +79,7 @@ def bytes_of(cx, weight: Tensor) -> Operand:
 
 
 def words_of(packed: Operand) -> Operand:
-    """The same bytes, as many as are whole texels of int32, seen as those."""
+    """The same bytes seen as int32."""
     return replace(packed, sizes=(packed.sizes[0] // 4,), dtype="int32")
 
 
@@ -105,8 +105,8 @@ def beside(cx, source: Operand, layers: list[Layer]) -> bool:
 
 
 def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
-    """Makes silu(one layer of a row) times another the result of the latter by one dispatch; False
-    if it cannot."""
+    """Dispatches silu(`gate`) * `layer`, of two layers of a row, into the result of `layer`; False
+    if one dispatch cannot do that."""
     layers = [gate, layer]
     reads = _as_texels(cx, layers)
     if reads is None:
@@ -117,13 +117,13 @@ def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
 
 def _dispatch_horizontal(cx, source: Operand, layers: list[Layer], results: list[Operand],
                      reads: list[Operand]) -> None:
-    """Dispatches several layers of a row; fewer results than layers are one gated one.
+    """Dispatches several layers of a row. Fewer results than layers mean one gated layer.
 
     Args:
-        reads: as of `_as_texels`.
+        reads: see `_as_texels`.
     """
     count = len(layers)
-    # What is bound in the places of layers that are not there.
+    # In the places of layers that are not there, the operands of the last one are bound.
     reads = [operand for first in range(0, len(reads), count)
              for operand in _filled(reads[first:first + count])]
     _dispatch(cx, "linear_q4_gemv_horizontal", layers, _filled(results), [source, *reads],
@@ -131,13 +131,13 @@ def _dispatch_horizontal(cx, source: Operand, layers: list[Layer], results: list
 
 
 def _filled(operands: list[Operand]) -> list[Operand]:
-    """As many as the kernel of several layers binds."""
+    """The operands, with the last one repeated up to the number that the kernel binds."""
     return operands + operands[-1:] * (MOST - len(operands))
 
 
 def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
-    """The weights, the scales and the biases of layers; None where some cannot be seen so, or where
-    a dispatch of several would spill registers."""
+    """The weights, the scales and the biases of layers; None where some cannot be read as texels,
+    or where a dispatch of several layers would spill registers."""
     if not all(layer.is_whole for layer in layers) or _goes_by_words(cx):
         return None
     operands = ([words_of(bytes_of(cx, layer.weight)) for layer in layers]
@@ -152,8 +152,8 @@ def _goes_by_words(cx) -> bool:
 
 
 def norm_of(cx) -> Node | None:
-    """The norm that the kernel of the current layer does of its row. Where the row is quantized
-    before, it is done then."""
+    """The norm that the kernel of the current layer applies to its row; None where the kernel that
+    quantizes the row applies it."""
     return cx.attribute(NORM) if cx.attribute(QPARAMS) is None else None
 
 
@@ -164,7 +164,7 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
     Args:
         layers: of the same sizes.
         reads: the row first.
-        more: parameters behind those that all have.
+        more: parameters behind those that all these kernels have.
     """
     layer = layers[0]
     row, texels, width = reads[0], layer.texels, -(-layer.columns // 4)
@@ -182,7 +182,8 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
         return
     by_words = len(layers) == 1 and _goes_by_words(cx)
     tile = 1 if by_words else TILE
-    # The walks ahead are over as many lines, 4 texels a step; a texel has 4 words.
+    # The prefetch goes over 4 lines for each texel of the tile, 4 texels a step. By words, a texel
+    # takes 4 iterations.
     rounds = 1 + len(layers) * tile + 4 * by_words
     features = () if by_words else ("shuffle",)
     found = cx.compiled(shader, reads, short_name(results[0].dtype), features)

@@ -42,7 +42,8 @@ TILES_8 = ((4, 8),)
 # The id of the first parameter of a team in gemv_team.glsl
 TEAM = 24
 
-# Of gemv.comp, see `Target.dispatch_size`: last layers are up to some thousand columns wide.
+# The `group_factor` of gemv.comp (see `Target.dispatch_size`): last layers are up to some thousand
+# columns wide.
 WIDE = 16
 
 
@@ -57,11 +58,11 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         source: packed along the summed dimension; `batches` times `rows` rows.
         matrix: a matrix operand, or a computed tensor with X = columns; one for all batches, or
             as many as there are batches.
-        epilogue: with the bias; of quantized tensors, which have no factors and no residual, it
-            says all that is done. Nothing is by default.
+        epilogue: the bias and the activation; none by default. Quantized tensors have no factors
+            and no residual: for them it says all that is done.
         residual: a tensor of the result's size and order, added to it before an activation.
         scales: of the columns of the result, for a matrix of int8.
-        parts: how `source` and `matrix`, of floats, lie where they are parts of other tensors.
+        parts: how `source` and `matrix` (of floats) lie if they are parts of other tensors.
     """
     columns, texels = result.packed, source.grid[2]
     if parts is not None:
@@ -83,11 +84,11 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     reads = [source, matrix, *vectors]
     dtype = strided_copy.variant(source.dtype, result.dtype)
     lines = batches * -(-columns // 4)
-    # Those of one row find no parts of a matrix.
+    # Kernels of one row find no parts of a matrix.
     is_row = rows == 1 and parts is None
     team = team_for(cx.target, lines, texels) if is_row else None
     if team is not None:
-        # Epilogues have more parameters or fewer.
+        # Epilogues differ in how many parameters they have.
         spare = [0] * (TEAM - len(params))
         cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
                  team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
@@ -97,7 +98,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if scales is None and multiply_shared(cx, "matmul", params, result, reads, dtype, rows=rows,
                                           columns=columns, count=batches, texels=texels):
         return
-    # Lanes that hand round what they load see weights of 8 bits as words.
+    # Variants whose lanes share loads read weights of 8 bits as words.
     words = None
     if scales is not None and cx.storage != "texture3d" and not matrix.packed % 16:
         words = [source, words_of(matrix), *vectors]
@@ -106,8 +107,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
         found = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else None
         feature = "" if found is None else found[1]
-        # Networks have such layers of all lengths and widths, and groups of another size are
-        # another pipeline.
+        # Networks have such layers of all lengths and widths, and each size of groups is another
+        # pipeline.
         lanes, work, group_factor = LANES if feature else 1, 1, WIDE
         count = round_up(-(-columns // 4), lanes) * batches
     else:
@@ -151,7 +152,7 @@ def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
 
 
 def _multiply_adds(x: Tensor, *others) -> int:
-    """Of [.., K]; the last argument are the results."""
+    """The multiply-adds for x [.., K]; the last argument is the list of results."""
     return others[-1][0].numel * x.sizes[-1]
 
 
@@ -177,7 +178,7 @@ def linear(cx, node, x, weight, bias):
     matrix, parts = ((_matrix(cx, weight, (0, 1)), None) if first is None and column is None else
                      some_channels(cx, weight, source, first or 0, column or 0, out.sizes[-1]))
     if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
-        # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
+        # Kernels read a bias as texels, and this one has too many: it becomes a residual.
         other, bias = _expanded(cx, bias, out.sizes), None
     vector = part_of_bias(cx.vector(bias, out.dtype), column, out.sizes[-1])
     result = cx.write(out, over=over(other, source, matrix, vector))
@@ -231,14 +232,14 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
 
 
 def place_turned(cx, out: Tensor, result: Operand, views: Sequence[Node]) -> None:
-    """Makes a tensor what views behind a product make of its result."""
+    """Makes `out` what `views` behind a product make of the product's result."""
     where = turned(Strided.of(result), views)
-    assert where is not None  # as of `rows_in`
+    assert where is not None  # `rows_in` has checked this in `fuse_permutation`
     cx.place(out, where.copied(cx, row_major(out.rank)))
 
 
 def _row_windows(node: Node, dim: int) -> Windows | None:
-    """Of the first factor's rows; of pairs, those of both factors."""
+    """The rows of the first factor; along batches, those of both factors."""
     a, b = node.args[:2]
     if dim == a.rank - 1:
         return None
@@ -259,7 +260,7 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
 @op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
     multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
-    """[M, K] times [K, N], or such pairs."""
+    """[M, K] times [K, N], or batches of both."""
     if not is_float(node.outs[0].dtype):
         multiply_whole(cx, node.outs[0], a, b)
         return
@@ -272,8 +273,8 @@ def mm(cx, node, a, b):
 
 
 def _times_column(cx, out: Tensor, a: Tensor, b: Tensor, alpha: float) -> None:
-    """A matrix times a column is the column as a row times the matrix, whose rows are lines along
-    the sum already: with tiles of 4 columns three of them would be for nothing."""
+    """Computes a matrix times a column as a row (the column) times the matrix, whose rows are lines
+    along the sum already. Otherwise three columns of each tile of 4 would be for nothing."""
     turned_order = (*range(a.rank - 2), a.rank - 1, a.rank - 2)
     multiply(cx, cx.write(out, turned_order), cx.read(b, turned_order),
              _matrix(cx, a, row_major(a.rank)), rows=1, batches=a.sizes[0] if a.rank == 3 else 1,
@@ -290,7 +291,7 @@ def addmm(cx, node, bias, a, b, beta, alpha):
 
 def add_product(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float
                 ) -> None:
-    """Makes a tensor what addmm gives."""
+    """Makes `out` the result of addmm."""
     if not is_float(out.dtype):
         add_product_whole(cx, out, bias, a, b, beta, alpha)
         return

@@ -1,9 +1,9 @@
-"""Products of batches of matrices that lie apart in the memory of other tensors.
+"""Products of batches of matrices that are strided views of other tensors.
 
 Attention's queries, keys and values are parts of the result of one layer, and its own result is
-read as rows of all heads. Where all of that lies at regular distances, nothing is copied for the
-products: shaders/matmul/places.glsl says how kernels find the rows. Nor is a second matrix that
-lies row by row copied the other way round.
+read as rows of all heads. Where these tensors lie at regular distances, nothing is copied for the
+products: shaders/matmul/places.glsl says how kernels find the rows. A second matrix that lies row
+by row is not copied to its transpose either.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Apart:
 
 
 def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
-    """How a kernel reads two tensors [.., M, K] and [.., K, N] where they lie; None where it does
-    not, or where both are whole and lie as kernels want them anyhow.
+    """How a kernel reads two tensors [.., M, K] and [.., K, N] in place; None where it does not, or
+    where both are whole and already lie as kernels want them.
 
     Args:
         result: how the product's rows lie, if not one behind the other (`rows_in`).
@@ -60,7 +60,7 @@ def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
 
 
 def first_factor(cx, tensor: Tensor) -> Strided:
-    """Where a tensor [.., M, K] lies that kernels read row by row: itself, or else a copy."""
+    """A tensor [.., M, K] as kernels read it row by row: in place, or else a copy."""
     found = cx.strided(tensor)
     if found is not None and _has_rows(found, -2):
         return found
@@ -68,7 +68,8 @@ def first_factor(cx, tensor: Tensor) -> Strided:
 
 
 def second_factor(cx, tensor: Tensor) -> Strided:
-    """The same of a tensor [.., K, N] that kernels read along either of these dimensions."""
+    """A tensor [.., K, N] as kernels read it along either of these dimensions: in place, or else a
+    copy."""
     found = cx.strided(tensor)
     if found is not None and (_has_rows(found, -2) or has_lines(found)):
         return found
@@ -102,11 +103,10 @@ def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -
 
 def some_channels(cx, weight: Tensor, source: Operand, first: int, column: int = 0,
                   columns: int | None = None) -> tuple[Operand, Apart | None]:
-    """The matrix of a weight [columns, inputs, 1..] for a source that has some of the inputs alone
-    (the attribute `INPUTS`), or a result that has some of the columns (`OUTPUTS`), and how a kernel
-    finds these in the whole weight.
+    """The matrix of a weight [columns, inputs, 1..], and how a kernel finds some of its inputs (the
+    attribute `INPUTS`) or some of its columns (`OUTPUTS`) in it.
 
-    Kernels of images find them in no weight but their own.
+    Kernels of images find no part of a weight: there the part is a weight of its own.
 
     Args:
         source: packed along its inputs, which are whole texels.
@@ -124,7 +124,7 @@ def some_channels(cx, weight: Tensor, source: Operand, first: int, column: int =
                   depth, APART)
         return matrix, Apart(source, matrix, texels, columns, params)
     constant = weight.constant
-    assert constant is not None  # as of every node with such an attribute
+    assert constant is not None  # nodes with these attributes have a constant weight
     each = ITEMSIZE[constant.dtype]
     own = replace(weight, sizes=(columns, depth), constant=replace(
         constant, offset=constant.offset + start * each, key=None,
@@ -133,15 +133,15 @@ def some_channels(cx, weight: Tensor, source: Operand, first: int, column: int =
 
 
 def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
-    """How rows of whole texels of a product [.., M, N] lie in a row-major tensor that views of it
-    are: the dimensions of a `Strided`; None where they do not."""
+    """How the rows of a product [.., M, N], whole texels, lie in the row-major result of views of
+    it: the dimensions of a `Strided`; None where they are not regular."""
     rank = len(sizes)
     whole = Strided.of(Operand(NOWHERE, tuple(sizes), "float32", row_major(rank)))
     last = views[-1].outs[0].sizes
     found = turned(whole, views)
     if found is None or 0 in sizes or sizes[-1] % 4 or not last or last[-1] % 4:
         return None
-    # The distance of a factor in the product, and in the tensor, which has them one in another
+    # Each factor's stride in the product, size, and stride in the result of the views
     pairs, stride = [], 1
     bounds = [factors[0][1] for factors in whole.dims if factors]
     for size, own in reversed([*_divided((f for dim in found.dims for f in dim), bounds)]):
@@ -161,7 +161,7 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
 
 
 def _divided(factors: Iterable[Factor], bounds: Sequence[int]) -> Iterator[Factor]:
-    """Factors, those that go on behind one of these distances (the largest first) in parts."""
+    """Factors, split where they extend over one of the distances `bounds` (the largest first)."""
     for size, stride in factors:
         for bound in bounds:
             if stride < bound < size * stride and not bound % stride and not size * stride % bound:
@@ -171,7 +171,7 @@ def _divided(factors: Iterable[Factor], bounds: Sequence[int]) -> Iterator[Facto
 
 
 def _has_rows(where: Strided, dim: int) -> bool:
-    """Whether a dimension counts rows of whole texels, which the other one of the last two is."""
+    """Whether `dim`, of the last two dimensions, counts rows of whole texels along the other."""
     other = -3 - dim
     across, along = where.dims[dim], where.dims[other]
     whole = where.source.order[-1] == len(where.source.sizes) + other and _is_whole(where)
@@ -183,7 +183,7 @@ def _has_rows(where: Strided, dim: int) -> bool:
 
 
 def _is_whole(where: Strided) -> bool:
-    """Whether it is all of its operand, as that lies."""
+    """Whether it is its whole operand, in the operand's own layout."""
     return where == Strided.of(where.source)
 
 
@@ -192,9 +192,8 @@ def _step(dim: tuple[Factor, ...]) -> int:
 
 
 def _batches(operands: Sequence[Dims]) -> tuple[int, list[tuple[int, int]]] | None:
-    """How many inner batches there are for each outer one, and the distances in texels from one to
-    the next, of the outer and the inner ones, for each operand; None where two numbers are not
-    enough."""
+    """How many inner batches there are for each outer one, and for each operand the strides of
+    outer and inner batches in texels; None where two strides are not enough."""
     found = [joined(factor for dim in dims for factor in dim) for dims in operands]
     inner = min((factors[-1][0] for factors in found if factors), default=1)
     result = []

@@ -1,4 +1,4 @@
-"""Products that are added to a tensor and that one matrix product does: addmv and addbmm."""
+"""Products added to a tensor, each done as one matrix product: addmv and addbmm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vkrt.work.tensor import Tensor
 
 
 def _permuted(cx, x: Tensor, *dims: int) -> Tensor:
-    """The tensor with its dimensions in this order, where its elements are."""
+    """A view of the tensor with its dimensions in this order."""
     source = cx.read(x)
     result = Tensor(tuple(x.sizes[d] for d in dims), x.dtype)
     cx.alias(result, source, tuple(dims.index(d) for d in source.order))

@@ -9,7 +9,7 @@ from vkrt.work.tensor import Tensor, row_major
 
 
 def multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
-    """Makes a tensor the product of [.., M, K] and [.., K, N]; of 8-bit numbers modulo 2^8."""
+    """Makes `out` the product of [.., M, K] and [.., K, N], modulo 2^8 for 8-bit numbers."""
     source, matrix = (convert(cx, cx.read(t, row_major(t.rank)), "int32") for t in (a, b))
     direct = out.dtype == "int32"
     result = cx.write(out) if direct else cx.temporary(out.sizes, "int32")
@@ -22,7 +22,7 @@ def multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
 
 def add_product_whole(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float,
                       alpha: float) -> None:
-    """Makes a tensor beta * bias + alpha * (a times b), without the bias where beta is 0."""
+    """Makes `out` beta * bias + alpha * (a times b), without the bias where beta is 0."""
     product = Tensor(out.sizes, out.dtype)
     multiply_whole(cx, product, a, b)
     if beta == 0:

@@ -1,9 +1,9 @@
 """Normalizations: over a tensor's last dimensions, over groups of channels, by known moments.
 
 Root mean square normalization is one kernel (rms_norm.comp), and so is layer normalization of many
-short rows. Other sets of elements, and those whose moments the program asks for, take three:
-moments of parts of the sets (moments.comp), joined (moments_join.comp), and applied
-(normalize.comp).
+short rows. Other sets of elements, and those whose moments the program asks for, take three
+kernels: moments of parts of the sets (moments.comp), of whole sets (moments_join.comp), and the
+normalization by them (normalize.comp).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Sets:
 
     Attributes:
         sizes: how many there are, as the dimensions of their mean.
-        across: how many share the packed dimension.
-        rows: of texels that each goes through.
-        width: elements of the packed dimension that each has.
+        across: how many sets share the packed dimension.
+        rows: rows of texels of each set.
+        width: elements of the packed dimension that each set has.
     """
 
     sizes: tuple[int, ...]
@@ -43,7 +43,7 @@ class Sets:
 
     @property
     def texels(self) -> int:
-        """Texels of one set, of the one that has most."""
+        """Texels of the set that has most."""
         spare = 1 if self.across > 1 and self.width % 4 else 0
         return self.rows * (-(-self.width // 4) + spare)
 
@@ -218,8 +218,8 @@ def _group_norm(cx, node, x, weight, bias, batch, channels, spatial, groups, eps
 
 
 def _channel_rows(cx, x: Tensor, each: int) -> tuple[Operand, tuple[int, int]]:
-    """[N, C, ..] as sets of `each` channels of one image are read, channels-last where it is so by
-    now; the rows and the width of a set (see `Sets`)."""
+    """The operand of [N, C, ..] for sets of `each` channels of one image, channels-last where it
+    lies so already; the rows and the width of a set (see `Sets`)."""
     order = cx.order_of(x)
     if order[0] == 0 and order[-1] == 1:
         return cx.read(x, order), (math.prod(x.sizes[2:]), each)

@@ -23,18 +23,18 @@ SizesRule = Callable[..., Sequence[Sizes]]
 
 @dataclass(frozen=True)
 class RuntimeScalarRule:
-    """Which arguments of an operator its kernel can read when it runs: a `RuntimeScalar` of
+    """Which arguments of an operator its kernel can read at run time, as a `RuntimeScalar` of
     `vkrt.graph.symbols`.
 
     Attributes:
         names: of the parameters.
-        most: gets the node's arguments, gives the largest value that the first of them may have
+        most: gets the node's arguments, gives the largest value that the first of `names` may have
             when the kernel runs; the smallest is 0.
-        fits: gets the node's arguments and the places of those that would be read so; whether the
-            kernel can do that.
-        is_reason: whether a value read for this use is left to kernels. Otherwise it is so only
-            where it has another use that is a reason, and the method is lowered for each value
-            that it is run with, which then may be beyond `most`.
+        fits: gets the node's arguments and the places of those that would be read at run time;
+            gives whether the kernel can do that.
+        is_reason: whether this use alone leaves a value to kernels. Otherwise the value is left to
+            them only where another use is a reason. Without one, the method is lowered for each
+            value that it runs with, which may then be beyond `most`.
     """
 
     names: tuple[str, ...]
@@ -63,30 +63,30 @@ class Operator:
     """What vkrt knows of an operator.
 
     Attributes:
-        name: in delegates; of a kernel on the host the program's name of it.
+        name: in delegates; for a kernel on the host, the program's name of it.
         schema: its parameters.
         sizes: gets the arguments with sizes in the place of tensors, gives those of each result.
         dtypes: which dtypes its tensors may have together.
-        further: what the results behind the first may be; None: as the first.
+        further: dtypes that the results behind the first may have; None: as the first.
         function: what lowers a node to dispatches, or on the host computes its results.
         is_host: whether it is a kernel in numpy.
         multiply_adds: gets a node's arguments and its results; the multiplications, each with its
             addition, of a product; None for other operators.
-        activation: the operator's name among those that a kernel does to its result; None where
-            none does.
-        bounds: of that from a node's arguments, where it has some.
+        activation: the operator's name among the activations that kernels apply to their results;
+            None where no kernel does.
+        bounds: gets a node's arguments, gives the bounds of that activation, where it has some.
         takes_activation: the activations that the operator's own kernel does to its result.
         runtime_scalar: which of its arguments kernels may read when they run; None for none.
         indices: gets a node's arguments, gives those that hold indices; None for operators
-            without such.
+            without indices.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.attributes.Requantization`).
         takes_residual: gets a node's arguments; whether the kernel adds a tensor of the result's
             sizes to it. None for operators that never do.
-        in_views: whether the result may be made as any view of it that leaves rows rows: a result
-            [.., N] has a row for each of [.., K].
-        of_row: how many of the first arguments say which rows a product is of; one kernel does
-            several of one row (`vkrt.passes.fuse_rows`). 0 for operators whose kernel does not.
+        in_views: whether the kernel may make any view of the result that keeps its rows: a result
+            [.., N] has a row for each row of [.., K].
+        of_row: how many of the first arguments define the row of a product. One kernel does several
+            products of the same row (`vkrt.passes.fuse_rows`). 0 where no kernel does.
         takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
             row. None for operators that never do.
         broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
@@ -147,7 +147,7 @@ class Operator:
         return tuple(tuple(sizes) for sizes in found)
 
     def _seen_sizes(self, node: Node) -> Callable[[Tensor], Sizes]:
-        """Sizes of the tensors of a node as the rule of sizes has to see them."""
+        """Sizes of the tensors of a node for the rule of sizes, which knows no attributes."""
         others: dict[Tensor, Sizes] = {}
         if self.channels is not None:
             others.update(self.channels.part_sizes(node))
@@ -204,7 +204,7 @@ def _result_sizes(operator: Operator, node: Node, sizes: Sequence[Sizes]) -> Seq
     """Sizes of the results of a node.
 
     Args:
-        sizes: those of its operator's, without attributes.
+        sizes: those of its operator's results, without attributes.
 
     Raises:
         FormatError: the first result is to be a view of other rows or elements.

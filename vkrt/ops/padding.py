@@ -17,7 +17,7 @@ from vkrt.work.tensor import Operand, Tensor
 # Outer dimensions of pad.comp
 PADDED_DIMS = 4
 
-# Kinds of pad.comp that a border of one number is none of
+# Opcodes of pad.comp for borders of a tensor's own elements
 MIRRORED = {"reflection": "REFLECT", "replication": "REPLICATE"}
 
 
@@ -42,7 +42,7 @@ def _constant_pad_nd(cx, node, tensor, pads, value):
 
 
 def _before(pads: Sequence[int], rank: int) -> list[int]:
-    """What is put in front of every dimension, from pairs that begin with the last dimension."""
+    """Elements put in front of every dimension, from pairs that begin with the last dimension."""
     before = [0] * rank
     for place, amount in enumerate(pads[::2]):
         before[rank - 1 - place] = amount
@@ -51,12 +51,12 @@ def _before(pads: Sequence[int], rank: int) -> list[int]:
 
 def pad(cx, out: Tensor, tensor: Tensor, before: Sequence[int], number: int | float = 0,
         border: str = "") -> None:
-    """Makes a tensor another one with a border.
+    """Makes `out` the tensor with a border.
 
     Args:
         before: elements put in front of every dimension; the sizes say what is put behind.
-        number: of which the border is,
-        border: or an opcode of pad.comp.
+        number: the elements of the border, unless `border` says otherwise.
+        border: an opcode of pad.comp; empty for a border of `number`.
     """
     source = convert(cx, cx.read(tensor), out.dtype)
     if source.sizes == out.sizes and not any(before):
@@ -79,7 +79,7 @@ def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: in
          border: str) -> None:
     """Adds the dispatch that puts a border around `source`."""
     dims: list[tuple[int, int, int]] = []
-    # Of a mirrored dimension whole rows would be mirrored, not what is in them.
+    # A mirrored dimension is not joined: whole rows would be mirrored, not their elements.
     joins = border in ("", "CIRCULAR")
     for d in source.order[:-1]:
         size, inside = result.sizes[d], source.sizes[d]
@@ -139,8 +139,8 @@ def roll_sizes(x, shifts, dims):
 @op("aten.roll.default", "self:T shifts:[i] dims:[i]?", sizes=roll_sizes, dtypes=FIRST,
     kernels="aten::{}.out", convert="one")
 def _roll(cx, node, tensor, shifts, dims):
-    """Elements moved along dimensions, in front again behind their end; without dimensions along
-    all of them at once."""
+    """Elements moved along dimensions, from behind the end to the front again; without dimensions,
+    the elements of the flattened tensor."""
     out = node.outs[0]
     if not tensor.numel or not tensor.rank:
         reshape(cx, tensor, out)

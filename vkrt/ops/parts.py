@@ -1,4 +1,4 @@
-"""Operators whose results are parts of a tensor: an index, a slice, all of them, a diagonal, a
+"""Operators whose results are parts of a tensor: an index, a slice, all slices, a diagonal, a
 triangle."""
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def split_sizes(x, sizes, dim):
 
 def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
           selects: bool = False) -> None:
-    """Makes `out` the indices start, start + step, .. of a dimension; one of them for `selects`."""
+    """Makes `out` the indices start, start + step, .. of a dimension. With `selects` this is one
+    index, and `out` lacks the dimension."""
     size = 1 if selects else out.sizes[dim]
 
     def view(where: Strided) -> Strided | None:
@@ -124,7 +125,7 @@ def _split_with_sizes_copy(cx, node, x, _sizes, dim):
 
 
 def split(cx, x: Tensor, outs: Sequence[Tensor], dim: int) -> None:
-    """Makes tensors the parts of a dimension, one behind the other."""
+    """Makes `outs` the parts of a dimension, one behind the other."""
     start = 0
     for out in outs:
         if cx.used(out):
@@ -192,7 +193,7 @@ def diagonal_sizes(x, offset, dim1, dim2):
 @op("aten.diagonal_copy.default", "self:T offset:i? dim1:i? dim2:i?", sizes=diagonal_sizes,
     dtypes=FIRST, kernels="aten::{}.out")
 def _diagonal_copy(cx, node, x, offset, dim1, dim2):
-    """The elements with equal indices in two dimensions, as a new last dimension."""
+    """The elements whose indices in two dimensions are `offset` apart, as a new last dimension."""
     out, offset = node.outs[0], offset or 0
     first = dimension(dim1 or 0, x.rank)
     second = dimension(1 if dim2 is None else dim2, x.rank)

@@ -1,5 +1,5 @@
 """Pooling over windows of two spatial dimensions, channels-last, and the parameters that it shares
-with whatever else goes over images (shaders/common/windows.glsl, image_sides.glsl)."""
+with other kernels of images (shaders/common/windows.glsl, image_sides.glsl)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vkrt.work.tensor import Operand, Tensor, channels_last
 # Values of avg_pool2d.comp's divisor that stand for a count.
 COUNT_IMAGE, COUNT_PADDED = 0, -1
 
-# Its place among the arguments
+# The place of the padding among the arguments
 PADDING = 3
 
 
@@ -86,7 +86,7 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
 
 
 def _row_windows(node: Node, dim: int) -> Windows | None:
-    """Of the largest in each window; where it lies is counted from the whole input's beginning."""
+    """Of the largest elements only: their indices count from the beginning of the whole input."""
     x, kernel, stride, padding, dilation = node.args[:5]
     if dim != x.rank - 2 or x.rank != 4:
         return None
@@ -98,7 +98,7 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
 ROWS = sliding(_row_windows, PADDING)
 
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
-# Of quantized numbers the largest stands for the largest of what they stand for.
+# The largest quantized number stands for the largest real number.
 _MAX_DTYPES = replace(ONE_NUMBER, convert="own")
 
 
@@ -114,7 +114,7 @@ def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
 
 
 def _averaged_windows(node: Node, dim: int) -> Windows | None:
-    """Where no window reaches beyond the input: how many elements it is the mean of depends on
+    """Only where no window reaches beyond the input: the number of elements of a mean depends on
     that."""
     x, kernel, stride, padding, ceil_mode = node.args[:5]
     if dim != x.rank - 2 or any(padding or ()) or ceil_mode:

@@ -1,7 +1,7 @@
-"""Pooling over one or three spatial dimensions, and over windows that just cover the source: that
-of two dimensions with windows of one size is in `vkrt.ops.pooling`.
+"""Pooling over one or three spatial dimensions, and adaptive pooling, whose windows just cover the
+source. Pooling over two dimensions with windows of one size is in `vkrt.ops.pooling`.
 
-Tensors lie channels-last. Dimensions that are not there have one element.
+Tensors lie channels-last. Spatial dimensions that a tensor lacks have one element.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _order(rank: int, count: int) -> tuple[int, ...]:
 
 
 def _x_first(values: Sequence[int], trivial: int) -> list[int]:
-    """Numbers of spatial dimensions, that of x first, for all three."""
+    """Numbers of the spatial dimensions, that of x first, filled up to three."""
     return [*reversed(values), *[trivial] * (3 - len(values))]
 
 
@@ -142,7 +142,7 @@ def _declare_adaptive(count: int) -> None:
 
 
 def _is_all(out: Tensor, count: int) -> bool:
-    """Whether there is one window: a reduction, which long ones are split for."""
+    """Whether one window covers all: then it is done as a reduction, which splits long rows."""
     return math.prod(out.sizes[-count:]) == 1
 
 

@@ -1,4 +1,4 @@
-"""Places that are known when kernels run: slices and rows of caches at a position.
+"""Positions that are known when kernels run: of slices, and of rows of caches.
 
 The position is an argument: an int, or a `vkrt.graph.symbols.RuntimeScalar`, to which the kernel
 adds an element of one of the method's inputs (shaders/attention/position.glsl).
@@ -17,14 +17,14 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def position(cx, number: int) -> tuple[Operand, list[int]]:
-    """What a kernel reads a number from, and its two parameters for it."""
+    """The operand that a kernel reads a number from, and its two parameters for that."""
     if isinstance(number, RuntimeScalar):
         return cx.check_view(cx.operand(number.tensor)), [number.read.element, int(number)]
     return cx.vector(None, "int32"), [-1, number]
 
 
 def need_position(number: int, most: int, name: str) -> None:
-    """Refuses a position that is known and not within 0 and `most`; others are checked at runs."""
+    """Refuses a known position beyond 0 to `most`; a `RuntimeScalar` is checked at each run."""
     if not isinstance(number, RuntimeScalar) and not 0 <= number <= most:
         fail(name, f"expected 0 to {most}, got {number}")
 
@@ -39,7 +39,7 @@ def slice_fits(args: Sequence[Any], places: Set[int]) -> bool:
 
 
 def slice_at(cx, tensor: Tensor, out: Tensor, dim: int, start: int) -> None:
-    """Makes `out` the indices from `start` on of a dimension, as many as it has."""
+    """Makes `out` the indices from `start` on of a dimension, as many as `out` has."""
     source = cx.read(tensor, row_major(tensor.rank))
     result = cx.write(out)
     where, numbers = position(cx, start)
@@ -58,8 +58,8 @@ def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: 
     if len(caches) == 1 or (len(storages) == len(caches) + len(sources) and not in_8_bits):
         together, shader = [(caches, sources)], "rows_into" + "_two" * (len(caches) - 1)
     else:
-        # What one of them writes another may read, and in 8 bits there is no kernel of two: one
-        # after the other.
+        # One cache after the other: what is written to one may be read for the other, and in 8 bits
+        # there is no kernel for two caches.
         together, shader = [([c], [s]) for c, s in zip(caches, sources, strict=True)], "rows_into"
     items, rows = caches[0].sizes[:2]
     invocations, loops = writers(sources[0], caches[0])

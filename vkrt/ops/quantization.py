@@ -1,7 +1,7 @@
-"""Where real numbers become quantized ones and back, and the rules of scales and zeros.
+"""Quantization of real numbers and back, and the rules of scales and zeros.
 
-A whole number q of 8 bits stands for (q - zero) * scale. Quantized tensors lie in their 8 bits, 4
-elements a word. The numbers are computed as shaders/common/q8.glsl says.
+A whole number q of 8 bits stands for (q - zero) * scale. Quantized tensors have 8 bits for each
+element in memory, 4 elements a word. The numbers are computed as shaders/common/q8.glsl says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vkrt.ops.strided_copy import variant
 from vkrt.work.tensor import Operand
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
-# Floats are exact for the sums of a number of 8 bits and a zero up to here.
+# The largest zero for which floats hold its sum with a number of 8 bits exactly.
 MOST_ZERO = 1 << 23
 
 
@@ -45,14 +45,14 @@ def need_scale(scale: float, name: str) -> None:
 
 
 def need_zero(zero: int, name: str) -> None:
-    """Refuses a zero that is no int8: sums of products are exact for those only."""
+    """Refuses a zero that is no int8: sums of products are exact only with an int8."""
     low, high = RANGES["int8"]
     if not low <= zero <= high:
         fail(name, f"expected {low} to {high}, got {zero}")
 
 
 def need_range(least: int, most: int) -> None:
-    """Refuses a range of quantized numbers that have no dtype."""
+    """Refuses a range of quantized numbers that no dtype holds."""
     if not quantized_dtypes(least, most):
         unsupported("quant_min", f"numbers from {least} to {most}; vkrt has those of "
                     + " and ".join(RANGES))

@@ -25,7 +25,7 @@ RANGE = "quant_min:i quant_max:i dtype:-"
 
 
 def quantized(first: int) -> DtypeRule:
-    """The rule of results whose range is the argument of this number and the next."""
+    """The rule of results whose range is given by argument `first` and the next one."""
     def allowed(args: Sequence[Any]) -> Allowed:
         return quantized_dtypes(*map(as_int, args[first:first + 2]))
 
@@ -55,8 +55,8 @@ def _per_block(x: Sizes, block: Sizes) -> Sizes:
 
 
 def _divided(x: Sizes, block: Sizes) -> tuple[Sizes, Sizes]:
-    """The sizes of x with two dimensions in the place of each that blocks divide, the second that
-    of a block; and those of one number for each block."""
+    """The sizes of x with each dimension that blocks divide split in two, (blocks, elements of a
+    block); and the sizes of one number for each block."""
     sizes: list[int] = []
     numbers: list[int] = []
     for size, part in zip(x, block, strict=True):
@@ -70,7 +70,7 @@ def _divided(x: Sizes, block: Sizes) -> tuple[Sizes, Sizes]:
 
 
 def _need_count(sizes: Sizes | None, wanted: Sizes, name: str) -> None:
-    """Refuses scales or zeros of other sizes, those of 1 aside; None passes."""
+    """Refuses scales or zeros of other sizes, leaving out sizes of 1; None passes."""
     if sizes is not None and [n for n in sizes if n != 1] != [n for n in wanted if n != 1]:
         fail(name, f"expected sizes {list(wanted)} or those without ones, got {list(sizes)}")
 
@@ -113,16 +113,16 @@ def viewed(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
     return result
 
 
-def border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
-            sizes: Sizes, *numbers: int) -> None:
+def dispatch_by(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
+                sizes: Sizes, *numbers: int) -> None:
     """Dispatches quantize_by or dequantize_by.
 
     Args:
         sizes: to which scales and zeros are brought.
-        numbers: parameters behind the operands.
+        numbers: parameters behind those of the operands.
     """
     scale = viewed(cx, scales, sizes)
-    # Where there are no zeros the scales only fill a binding.
+    # Without zeros, the scales fill their binding.
     zero = scale if zeros is None else viewed(cx, zeros, sizes)
     inputs = broadcast(cx, (x, scale, zero), x.sizes, (x.dtype, "float32", "float32"))
     params = inputs.params(cx)
@@ -133,13 +133,13 @@ def border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tenso
 
 def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tensor,
             zeros: Tensor | None, *numbers: int) -> None:
-    """Dispatches quantize_by or dequantize_by for blocks; the arguments are those of `border`."""
+    """Dispatches quantize_by or dequantize_by for blocks, with the arguments of `dispatch_by`."""
     sizes, wanted = _divided(x.sizes, block)
     if sizes == tuple(x.sizes):
-        border(cx, kernel, out, x, scales, zeros, wanted, *numbers)
+        dispatch_by(cx, kernel, out, x, scales, zeros, wanted, *numbers)
         return
     divided = Tensor(sizes, out.dtype, name=out.name)
-    border(cx, kernel, divided, viewed(cx, x, sizes), scales, zeros, wanted, *numbers)
+    dispatch_by(cx, kernel, divided, viewed(cx, x, sizes), scales, zeros, wanted, *numbers)
     views.reshape(cx, divided, out)
 
 
@@ -147,21 +147,21 @@ def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tenso
     f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4),
     kernels="quantized_decomposed::{}.out")
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
-    border(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least, most,
-            False)
+    dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least,
+                most, False)
 
 
 @op("quantized_decomposed.dequantize_per_channel.default",
     f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS,
     kernels="quantized_decomposed::{}.out")
 def _dequantize_channels(cx, node, x, scales, zeros, axis, _least, _most):
-    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
+    dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
 
 
 @op("quantized_decomposed.quantize_per_token.default", f"{REAL} {STEPS.format('')} {RANGE}",
     sizes=_token_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.out")
 def _quantize_tokens(cx, node, x, scales, zeros, least, most):
-    border(cx, "quantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes), least, most,
+    dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes), least, most,
             True)
 
 
@@ -169,7 +169,7 @@ def _quantize_tokens(cx, node, x, scales, zeros, least, most):
     f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS,
     kernels="quantized_decomposed::{}.out")
 def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
-    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes))
+    dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes))
 
 
 @op("torchao.quantize_affine.default",

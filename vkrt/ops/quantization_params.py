@@ -1,7 +1,7 @@
-"""Scales and zero points that are chosen as numbers come, so that 8 bits hold the range of these.
+"""Scales and zero points chosen at run time, so that 8 bits hold the range of the numbers.
 
-The range covers 0 as well. What is chosen for each row, by choose_qparams.comp, can be chosen for a
-whole tensor from the row of its least and its largest number.
+The range covers 0 as well. choose_qparams.comp chooses them for each row. For a whole tensor it
+gets one row, with the tensor's least and largest numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from vkrt.work.tensor import Tensor, row_major
 
 # The smallest scale where a program names none, as torch has it: the smallest normal number
 SMALLEST = {"float32": 2.0 ** -126, "float16": 2.0 ** -14}
-# That of the operator for rows which takes no number: the distance of 1 from the next float
+# The smallest scale of the operator per token, which has no such argument: the distance from 1 to
+# the next float
 TOKEN_SMALLEST = 2.0 ** -23
 ZEROS = (frozenset({"int8", "int32"}),)
 
 
 def qparams_limits(x: Tensor, low: int, high: int, smallest: float | None) -> list[float]:
     """The parameters of qparams.glsl."""
-    # Below the smallest normal number devices may have 0.
+    # Devices may make numbers below the smallest normal one 0.
     smallest = max(SMALLEST[x.dtype] if smallest is None else smallest, SMALLEST["float32"])
     return [float(low), float(high), smallest]
 
@@ -72,7 +73,7 @@ def _choose_for_rows(cx, node, x, _mapping, _block, low, high, smallest, _keep):
 @op("quantized_decomposed.choose_qparams_per_token_asymmetric.default", "input:T dtype:-",
     sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS, kernels="quantized_decomposed::{}.out")
 def _choose_for_tokens(cx, node, x):
-    """The same, for all of int8."""
+    """A scale and a zero point for each row of x [.., K], for all of int8."""
     _choose(cx, node.outs, x, qparams_limits(x, -128, 127, TOKEN_SMALLEST))
 
 

@@ -19,10 +19,10 @@ from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-# Dimensions that reduce.comp walks on either side.
+# The most kept and the most reduced dimensions of reduce.comp.
 KEPT_DIMS = REDUCED_DIMS = 3
 
-# A reduction is split where fewer texels than this are made, from more texels each than that.
+# A reduction is split if it makes fewer than `FEW_RESULTS` texels, of at least `LONG` texels each.
 FEW_RESULTS, LONG = 256, 128
 
 Dims = list[tuple[int, int]]
@@ -85,7 +85,7 @@ def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
         return Reduction(False, _joined(kept), 0, reduced)
     tail = source.packed % 4 or 4
     texels = (-(-source.packed // 4), 1)
-    # The texel with padding has to be known by its index, but where padding does no harm.
+    # The texel with padding is found by its index, so it is not joined unless padding does no harm.
     if function == "SUM" or tail == 4:
         reduced = _joined([*reduced, texels])
     else:
@@ -114,7 +114,7 @@ def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim:
     plan = plan_reduction(source, dims, keepdim, function)
     left = [d for d in dims if source.sizes[d] > 1]
     while not plan.fits():
-        # One dimension first: any single one can be walked.
+        # One dimension first: a reduction of a single one always fits.
         d = left.pop()
         sizes = tuple(1 if k == d else size for k, size in enumerate(source.sizes))
         partial = cx.temporary(sizes, _partial_dtype(source.dtype), source.order)
@@ -170,7 +170,7 @@ def _parts(count: int, max_loops: int, texels: int) -> int:
 
 
 def _fill(cx, out: Tensor, value: float) -> None:
-    """Makes a result of one number: what a reduction of no elements gives."""
+    """Fills `out` with one number, the result of a reduction of no elements."""
     result = cx.write(out, row_major(out.rank))
     cx.dispatch("fill", [*result.grid, result.packed,
                          float(value) if is_float(out.dtype) else int(value)],
@@ -179,7 +179,7 @@ def _fill(cx, out: Tensor, value: float) -> None:
 
 def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keepdim: bool | None,
                     function: str, divisor: float = 1.0) -> None:
-    """Makes a tensor a reduction of another, divided by a number where it is a float.
+    """Makes `out` a reduction of `x`, divided by `divisor` where `out` is a float.
 
     Args:
         dims: see `_chosen`.
@@ -239,7 +239,7 @@ def extreme_sizes(x, dims, keepdim):
 
 
 def _kept_rows(node: Node, dim: int) -> Windows | None:
-    """A row of what is left is made of the same row of the argument, where it is not reduced."""
+    """A row of the result is made of the same row of the argument, if that row is not reduced."""
     x, dims, keepdim = (*node.args, None, None)[:3]
     over = _chosen(x.rank, dims)
     own = dim if keepdim else [d for d in range(x.rank) if d not in over][dim]
@@ -317,14 +317,14 @@ def _variance(cx, node, x, dims, correction, keepdim):
     kernels="aten::var_mean.correction_out")
 def _variance_and_mean(cx, node, x, dims, correction, keepdim):
     variance, mean = node.outs
-    # The variance may take the memory of what it is of.
+    # The mean comes first: the variance may take the memory of x.
     lower_reduction(cx, x, mean, dims, keepdim, "SUM", _count(x.sizes, dims))
     lower_variance(cx, variance, x, dims, correction, keepdim)
 
 
 def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
                    correction: float | None, keepdim: bool | None) -> None:
-    """The mean square distance from the mean, for count - correction in the place of count."""
+    """The sum of squared distances from the mean, divided by count - correction."""
     count = _count(x.sizes, dims)
     rest = count - (1 if correction is None else correction)
     if not count or rest <= 0:

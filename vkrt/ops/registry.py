@@ -5,16 +5,16 @@
     def leaky_relu(cx, node, x, slope): ...
 
 The function gets the `Lowering` in progress (vkrt/lowering/context.py), the graph's node, and the
-node's arguments as the schema reads them (see schema.py): tensors are Tensors, lists tuples, what
-is left out None. It asks `cx` for operands and dispatches shaders. By then the node has been
-checked: its arguments are what the operator takes, and its results have the sizes and dtypes that
-the declaration says, so that no shader reads or writes outside of an operand because two numbers in
-a file contradict each other.
+node's arguments as the schema reads them (see schema.py): tensors are Tensors, lists are tuples,
+and arguments left out are None. It asks `cx` for operands and dispatches shaders. By then the node
+has been checked: its arguments are what the operator takes, and its results have the sizes and
+dtypes that the declaration says. So no shader reads or writes outside of an operand because two
+numbers in a file contradict each other.
 
-What only portable kernels do outside of delegates is declared in `vkrt.ops.host`, in numpy.
+Portable kernels that only the host does are declared in `vkrt.ops.host`, in numpy.
 
-A program uses a few of the modules here, and only those are imported: `vkrt.ops.families`, which
-tools/operators.py writes, says which declares what. Names that it does not know import them all.
+A program uses a few of the modules here, and only those are imported. `vkrt.ops.families`, which
+tools/operators.py writes, says which module declares a name. A name that it lacks imports them all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from vkrt.ops.sizes import together
 _DECLARED: dict[str, Operator] = {}
 _KERNELS: dict[str, Kernel] = {}
 
-# The operator's arguments from a kernel's
+# Gives the operator's arguments for a kernel's
 Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -46,17 +46,17 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
        convert: str | None = None, further: Sequence[Allowed] | None = None,
        suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "", **others: Any
        ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares a function as what lowers the operators of these names (see `Operator`).
+    """Declares a function as the lowering of the operators of these names (see `Operator`).
 
     Args:
         names: one or more, with blanks between.
-        kernels: portable kernels that are the same operators, which the device then does also
-            outside of delegates; "{}" stands for the operator's name without namespace and
-            overload.
-        adapted: such kernels with other arguments than the operator's, and what makes those.
+        kernels: portable kernels that are the same operators: the device does these outside of
+            delegates too. "{}" stands for the operator's name without namespace and overload.
+        adapted: such kernels with other arguments than the operator's, each with the function that
+            gives the operator's arguments.
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
             `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
-        suits: for which arguments the device does those kernels, where the host has them too.
+        suits: for which arguments the device does those kernels; for others the host does them.
         broadcasts: see `Operator`, with blanks between; by default the first two parameters where
             `sizes` is `together`.
     """
@@ -90,8 +90,8 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
                 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as the kernels of these names on the host.
 
-    It gets the positional arguments of the program, arrays in the place of tensors and without the
-    out tensors, and returns the result, or a tuple of the results.
+    The function gets the positional arguments of the program, without the out tensors and with
+    arrays in the place of tensors. It returns the result, or a tuple of the results.
     """
 
     parameters = Schema(schema)
@@ -123,7 +123,7 @@ def _modules(which: str) -> dict[str, str]:
 
 
 def _load_for(which: str, name: str) -> None:
-    """Imports the family that declares a name, or all where none is known to."""
+    """Imports the family that declares a name, or all families where none is known to."""
     module = _modules(which).get(name)
     if module is not None:
         import_module(f"vkrt.ops.{module}")
@@ -151,7 +151,7 @@ def supported() -> tuple[str, ...]:
 
 
 class _Kernels(Mapping[str, Kernel]):
-    """Declared kernels; looking for one imports its family, and counting them all of these."""
+    """Declared kernels. Looking for one imports its family; iteration and len() import them all."""
 
     def __getitem__(self, name: str) -> Kernel:
         if name not in _KERNELS:
@@ -173,8 +173,8 @@ def kernels() -> Mapping[str, Kernel]:
 
 
 def declaring() -> dict[str, dict[str, list[str]]]:
-    """What `vkrt.ops.families` has to say: "OPERATORS" and "KERNELS", the modules of this package,
-    the sorted names that each declares."""
+    """What `vkrt.ops.families` has to say: for "OPERATORS" and for "KERNELS", the sorted names that
+    each module of this package declares."""
     found: dict[str, dict[str, list[str]]] = {"OPERATORS": {}, "KERNELS": {}}
     for operator in operators():
         module = operator.function.__module__.removeprefix("vkrt.ops.")

@@ -1,4 +1,4 @@
-"""Pixels to other places: pixel shuffle, and sampling by a grid."""
+"""Operators that move pixels: pixel shuffle, and sampling by a grid."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _pixel_shuffle(cx, node, x, factor):
 
 
 def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
-    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]; gives where it has put that."""
+    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]; gives the operand of the result."""
     channels, height, width = out.sizes[-3], x.sizes[-2], x.sizes[-1]
     batch = x.sizes[0] if x.rank == 4 else 1
     order = image_order(x.rank)

@@ -1,7 +1,7 @@
 """Rotary position embeddings: queries and keys turned by angles that follow from their positions.
 
-The tables of cosines and sines are read as they lie in the file, also where a program has them for
-more positions than it uses at a time.
+The tables of cosines and sines are read as they lie in the file, even if they have more positions
+than a run uses.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
           tables: tuple[Operand, Operand], turned: int, first_row: int = 0,
           heads_first: bool = False) -> None:
-    """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads), or
-    rotary_two.comp for two that differ in their heads.
+    """Dispatches rotary.comp for x [.., positions, heads, D] (a 3-d x has no heads), or
+    rotary_two.comp for two tensors that differ in their heads.
 
     Args:
         how: an opcode of rotary.glsl.
-        tables: of cosines and of sines, or the one of both twice: [rows, ..].
+        tables: of cosines and of sines, [rows, ..]; a single table of both stands here twice.
         turned: elements of a head that are turned.
-        first_row: of the tables, for the first position; it may be known at runs only.
+        first_row: the row of the tables for the first position; may be a `RuntimeScalar`.
         heads_first: x is [.., heads, positions, D].
     """
     if len(xs) > 1 and any(table.texels > cx.target.max_texels for table in tables):
@@ -36,7 +36,7 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
             _turn(cx, (out,), (x,), how, tables, turned, first_row, heads_first)
         return
     sources = [cx.read(x, row_major(x.rank)) for x in xs]
-    # Nobody may write what others still read.
+    # No tensor's result may go over memory that the kernel reads for another one.
     apart = len({source.storage.id for source in sources}) == len(sources)
     results = [_result(cx, out, source, how, apart)
                for out, source in zip(outs, sources, strict=True)]
@@ -48,12 +48,13 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
 
 
 def _result(cx, out: Tensor, source: Operand, how: str, apart: bool) -> Operand:
-    """Where the turned elements go: halves also read what other invocations write."""
+    """The operand of turned elements. It does not lie over the source for "HALVES", of which an
+    invocation also reads what others write."""
     return cx.write(out, source.order, over=(source,) if apart and how != "HALVES" else ())
 
 
 def _heads(x: Tensor, heads_first: bool) -> int:
-    """Rows of x between two positions."""
+    """Rows of x from one position to the next."""
     return x.sizes[2] if x.rank == 4 and not heads_first else 1
 
 
@@ -68,16 +69,16 @@ def _params(cx, x: Tensor, result: Operand, how: str, tables: tuple[Operand, Ope
 
 def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tensor], how: str,
               first_row: int, caches: tuple[Operand, Operand], values: Tensor, start: int) -> None:
-    """Turns queries and keys, and makes the keys, and values with them, new rows of caches.
+    """Turns queries and keys, and writes the turned keys and the values as new rows of caches.
 
     Args:
         out: the turned queries.
         q, k: [batch, S, heads, D].
         angles: tables of cosines and of sines, of two dimensions.
         how: "PAIRS" or "HALVES".
-        first_row: of the tables, for the first position.
+        first_row: the row of the tables for the first position.
         caches: [batch, rows, heads, D], of the keys and of the values, of floats or in 8 bits.
-        start: the row of the caches where the first goes.
+        start: the row of the caches where the first new row goes.
     """
     cosines, sines = angles
     tables = cx.flat(cosines), cx.flat(sines)

@@ -24,12 +24,13 @@ Rows = tuple[int, int]
 class Window:
     """The rows of an input that rows of the result need.
 
-    Row r of the result is made of the rows r // unit * step - before and the `reach - 1` behind it;
-    where the input has no such row, the operator takes what it takes outside of its input.
+    Row r of the result is made of row r // unit * step - before and the `reach - 1` rows behind it.
+    Where the input has no such row, the operator does as it does outside of its input.
 
     Attributes:
-        dim: the dimension of the input whose indices these are.
-        unit: so many rows of the result are made of the same rows; a strip has whole units.
+        dim: the dimension of the input whose indices are its rows.
+        unit: so many rows of the result are made of the same rows of the input; a strip has whole
+            units.
     """
 
     dim: int
@@ -39,12 +40,12 @@ class Window:
     unit: int = 1
 
     def reached(self, rows: Rows) -> Rows:
-        """The rows that rows of the result need, also those that are outside of the input."""
+        """The rows that rows of the result need, even those outside of the input."""
         first, end = rows[0] // self.unit, -(-rows[1] // self.unit)
         return first * self.step - self.before, (end - 1) * self.step - self.before + self.reach
 
     def needed(self, rows: Rows, size: int) -> Rows:
-        """Those of them that an input of so many rows has."""
+        """The rows of `reached` that an input of `size` rows has."""
         first, end = self.reached(rows)
         return min(max(first, 0), size), min(max(end, 0), size)
 
@@ -66,11 +67,11 @@ class RowRule:
     """How an operator is done in strips.
 
     Attributes:
-        windows: gets a node and a dimension of its first result; the windows of those of its
-            tensors that are divided, too, while others are needed whole. None where the node cannot
-            be divided along the dimension.
-        strip: gets a node, a dimension and the rows of a strip; the node with the arguments and
-            attributes that it has then. Its tensors are still the whole ones.
+        windows: gets a node and a dimension of its first result; gives the windows of the tensors
+            that are divided too. Its other tensors are needed whole. None where the node cannot be
+            divided along the dimension.
+        strip: gets a node, a dimension and the rows of a strip; gives the node with its arguments
+            and attributes for the strip. Its tensors are still the whole ones.
         overwrites: whether the result may lie where an argument was that nothing else reads.
     """
 
@@ -84,7 +85,7 @@ def _pointwise(node: Node, dim: int) -> Windows | None:
     windows: dict[Tensor, Window] = {}
     for tensor in node.tensors():
         own = dim - out.rank + tensor.rank
-        # One element is read for all rows.
+        # A tensor with one row is read for all rows.
         if own >= 0 and tensor.sizes[own] == out.sizes[dim]:
             windows[tensor] = Window(own)
     return with_residual(node, dim, windows)
@@ -95,8 +96,8 @@ POINTWISE = RowRule(_pointwise, overwrites=True)
 
 
 def except_along(dims: Callable[[Node], Collection[int]], overwrites: bool = True) -> RowRule:
-    """The rule of an operator whose result has the rows of its first argument in all dimensions but
-    those that it goes over, which the function gives."""
+    """The rule of an operator that goes over some dimensions, which the function gives. In all
+    other dimensions its result has the rows of its first argument."""
     def windows(node: Node, dim: int) -> Windows | None:
         if dim in dims(node):
             return None
@@ -116,12 +117,12 @@ def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
 
 
 def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRule:
-    """The rule of an operator whose windows slide over its first argument, in strips with the
-    padding that each of them has; rows are indices of the first spatial dimension.
+    """The rule of an operator whose windows slide over its first argument. Rows are indices of the
+    first spatial dimension, and each strip has its own padding.
 
     Args:
         windows: see `RowRule`.
-        place: among the arguments, of the padding before each spatial dimension.
+        place: the place among the arguments of the padding before each spatial dimension.
     """
     def strip(node: Node, dim: int, rows: Rows) -> Node:
         x, found = node.args[0], windows(node, dim)

@@ -15,7 +15,7 @@ from vkrt.ops.views import reshape
 from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor
 
-# Elements of a line, which one invocation goes along; longer ones are left to the host.
+# The most elements of a line, which one invocation goes along; longer lines are left to the host.
 LONGEST = 16384
 
 
@@ -46,7 +46,7 @@ def _running(cx, node, x, dim):
     source = convert(cx, cx.read(x), dtype)
     dim = dimension(dim, x.rank)
     across = source.order[-1] == dim
-    # Texels from one of the line to the next, and lines.
+    # Texels from one place of a line to the next, and places of a line.
     inner = 1 if across else source.strides()[dim] // 4
     count = source.grid[2] if across else x.sizes[dim]
     direct = out.dtype == dtype

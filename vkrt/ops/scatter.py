@@ -1,9 +1,9 @@
 """Operators that put elements to places which other tensors name.
 
-Where the same place stands twice the order is that of the list: what comes later replaces, or adds
-to, what came before. torch refuses an index outside of its dimension, and so does vkrt where it is
-an input of the program (`vkrt.ops.ids`); one that a program computes is left out. Every element
-looks through the whole list, so long lists are left to the host.
+Elements for the same place are put there in the order of the list: a later one replaces, or is
+added to, an earlier one. torch refuses an index outside of its dimension, and so does vkrt where
+the index is an input of the program (`vkrt.ops.ids`); an outside index that a program computes is
+left out. Every element looks through the whole list, so long lists are left to the host.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from vkrt.ops.views import reshape
 from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
-# Places in a list
+# The most places in a list
 LONGEST = 4096
 
-# Where no element of a dimension is
+# An index that no element of a dimension has
 NOWHERE = -1
 
 
@@ -54,7 +54,7 @@ def _is_short_put(args: Sequence[Any]) -> bool:
     sizes=index_put_sizes, dtypes=FIRST, kernels="aten::{}.out aten::index_put_",
     convert="first", suits=_is_short_put, indices=indices_by_dimension)
 def _index_put(cx, node, x, indices, values, accumulate):
-    """Rows where dimensions are left behind the indices, else elements, see `vkrt.ops.indexing`."""
+    """Puts rows if dimensions are left behind the indices, else elements (`vkrt.ops.indexing`)."""
     out = node.outs[0]
     dtype = compute_dtype(out.dtype) if accumulate else out.dtype
     chosen = {d: index for d, index in enumerate(indices) if index is not None}
@@ -140,14 +140,14 @@ def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
 
 def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor | float,
          function: str = "SET", includes: bool = True) -> None:
-    """Makes `out` a tensor with elements, or a number, put to places along a dimension.
+    """Makes `out` the tensor `x` with elements, or a number, put to places along a dimension.
 
     Args:
         function: an opcode of put_rows.glsl.
         includes: whether what was there takes part.
     """
     if x.rank == 0 or index.rank == 0:
-        # To torch these have one dimension.
+        # To torch 0-d tensors have one dimension.
         put = _line(cx, elements) if isinstance(elements, Tensor) else elements
         result = Tensor((x.numel,), out.dtype)
         _put(cx, result, _line(cx, x), 0, _line(cx, index), put, function, includes)
@@ -157,7 +157,8 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x, order), dtype)
-    # Lists as long as the index, for every row of the result: those it does not have name nothing.
+    # Every row of the result has a list as long as the index; where the index has no such row, its
+    # list names nothing.
     sizes = tuple(index.sizes[dim] if d == dim else n for d, n in enumerate(x.sizes))
     places = cx.read(_sized(cx, index, sizes, NOWHERE), order)
     # A number needs no operand: the source fills its binding.
@@ -184,7 +185,7 @@ def _line(cx, tensor: Tensor) -> Tensor:
 
 
 def _sized(cx, tensor: Tensor, sizes: tuple[int, ...], number: int) -> Tensor:
-    """The first elements of a tensor along every dimension, with a number behind them."""
+    """The tensor cut, or filled up with a number, to `sizes` at the end of every dimension."""
     if tensor.sizes == sizes:
         return tensor
     result = Tensor(sizes, tensor.dtype)

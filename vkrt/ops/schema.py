@@ -72,7 +72,7 @@ class Parameter:
     @classmethod
     @cache
     def parse(cls, text: str) -> Parameter:
-        """The parameter that a word of a schema says; one object for all that say it."""
+        """The parameter of a word of a schema; one object for all equal words."""
         name, _, kind = text.partition(":")
         optional = kind.endswith("?")
         kind = kind.removesuffix("?")

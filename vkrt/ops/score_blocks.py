@@ -1,4 +1,4 @@
-"""How many scores of attention are there at the same time."""
+"""How many scores of attention are in memory at the same time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from vkrt.work.target import Target
 from vkrt.work.tensor import itemsize, round_up
 
-# Bytes of the scores of a block, unless so few rows need more; the smaller number where memory is
-# preferred to speed.
+# Bytes of the scores of a block, unless the rows below need more; the smaller number where memory
+# is preferred to speed.
 SCORE_BYTES, LEAST_BYTES = 1 << 20, 1 << 18
 
-# Rows of a block with which it is as fast as one of many, and hardly slower where memory is
-# preferred: on lavapipe 22.3.6 blocks of 128 rows take 1.12 of the CPU time of 256 over 8,192 keys,
-# of 64 rows 1.06 and of 32 rows 1.47 over 4,096.
+# Rows of a block that is as fast as one of more rows; the smaller number, hardly slower, where
+# memory is preferred. On lavapipe 22.3.6 blocks of 128 rows take 1.12 of the CPU time of 256 rows
+# over 8,192 keys; over 4,096 keys, blocks of 64 rows take 1.06 of it and blocks of 32 rows 1.47.
 ROWS, LEAST_ROWS = 256, 64
 
-# Rows that tiles of products divide
+# A number of rows that all tiles of products divide
 TILE = 32
 
 # Elements of a product that a lane makes with the smaller tiles that workgroups share
@@ -33,8 +33,8 @@ class Blocks:
 
 
 def blocks_for(target: Target, dtype: str, sizes: Sequence[int], width: int) -> Blocks | None:
-    """The blocks of scores [heads, rows, keys]; None where all of them are done at once: where they
-    have few bytes, and in images, where parts of tensors have no place of their own.
+    """The blocks of scores [heads, rows, keys]. None where all scores are done at once: where they
+    have few bytes, and in images, which have no views of parts of tensors.
 
     Args:
         width: elements of a value.
@@ -54,7 +54,7 @@ def blocks_for(target: Target, dtype: str, sizes: Sequence[int], width: int) -> 
 
 
 def fewest_bytes(target: Target) -> int:
-    """How many bytes the scores of a block may have, whatever a row of them has."""
+    """How many bytes the scores of a block may have, however long their rows are."""
     return LEAST_BYTES if target.prefer == "memory" else SCORE_BYTES
 
 

@@ -17,12 +17,12 @@ from vkrt.work.tensor import Tensor, row_major, short_name
 
 
 def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
-    """Makes a tensor the number of elements of a row that stand before each element of `x`.
+    """Fills `out` with how many elements of a row stand before each element of `x`.
 
     Args:
         rows: in ascending order along the last dimension; one for all elements, or one for each
             row of `x`.
-        right: whether equal ones stand before it.
+        right: whether elements equal to it stand before it.
     """
     dtype = promoted(rows.dtype, x.dtype)
     dtype = dtype if is_float(dtype) else "int32"
@@ -37,7 +37,7 @@ def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
 
 
 def _search_number(cx, out: Tensor, rows: Tensor, number: float, right: bool) -> None:
-    """The same for a number, which with whole numbers is compared as it is."""
+    """As `_search` for a number. A whole number is compared with integers as an integer."""
     whole = not is_float(rows.dtype) and float(number).is_integer()
     dtype = "int32" if whole else rows.dtype if is_float(rows.dtype) else "float32"
     _search(cx, out, rows, filled(cx, number, dtype), right)
@@ -76,7 +76,7 @@ def search_sizes(rows, x, _out_int32, right, side, sorter):
 
 
 def _sorted(cx, rows: Tensor, sorter: Tensor | None) -> Tensor:
-    """The rows in the order that a tensor of indices, if there is one, brings them into."""
+    """The rows in the order of a tensor of indices; without one, as they are."""
     if sorter is None:
         return rows
     result = Tensor(rows.sizes, rows.dtype)

@@ -17,8 +17,8 @@ from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor
 
-# Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
-# them one.
+# Repeated dimensions that always fit into one walk: each is two of its dimensions, and all that lie
+# between two of them are one.
 REPEATED_AT_ONCE = 3
 
 
@@ -49,7 +49,8 @@ def unsqueeze_sizes(x, dim):
 
 
 def _same_rows(node: Node, dim: int) -> Windows | None:
-    """Where a dimension of the argument has the same rows: as many, with as much before them."""
+    """The dimension of the argument with the same rows: of the same size, and with dimensions of
+    the same product before it. None without one."""
     x, out = node.args[0], node.outs[0]
     before = math.prod(out.sizes[:dim])
     for own, size in enumerate(x.sizes):
@@ -218,7 +219,7 @@ def _repeat(cx, node, x, repeats):
     order = lifted.order
     walk = _repetition(lifted, repeats)
     while len(walk.collapsed().sizes) > MAX_DIMS:
-        # Too much for one walk: the innermost ones first.
+        # Too much for one walk: repeats the innermost dimensions first.
         some = [d for d in order if repeats[d] > 1][-REPEATED_AT_ONCE:]
         now = [times if d in some else 1 for d, times in enumerate(repeats)]
         partial = cx.temporary([n * size for n, size in zip(now, lifted.sizes)], lifted.dtype,
@@ -230,7 +231,7 @@ def _repeat(cx, node, x, repeats):
 
 
 def _repetition(source: Operand, repeats: list[int]) -> Walk:
-    """The walk over a tensor that gives every dimension so many times."""
+    """The walk that repeats every dimension of a tensor so many times."""
     strides = source.strides()
     sizes = [size for d in source.order for size in (repeats[d], source.sizes[d])]
     return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
@@ -297,7 +298,7 @@ def as_strided_sizes(x, size, stride, offset):
 @op("aten.as_strided_copy.default", "self:T size:[i] stride:[i] storage_offset:i?",
     sizes=as_strided_sizes, dtypes=FIRST, kernels="aten::{}.out")
 def _as_strided_copy(cx, node, x, _size, strides, offset):
-    """Elements of x, contiguous, by their numbers."""
+    """Elements of x by their numbers, with x contiguous."""
     out = node.outs[0]
     source = source_of(cx, x, out)
     if not source.raw:

@@ -14,20 +14,20 @@ from vkrt.work.tensor import Operand
 
 # Rows and columns of the result that a workgroup of NAME_shared_32 and NAME_shared_64 makes
 SMALL, LARGE = 32, 64
-# Most slices of a workgroup of the smaller tile, and the texels of the summed dimension that a
-# slice takes at a time: it has one such part at least.
+# The most slices of a workgroup of the smaller tile, and the texels of the summed dimension that a
+# slice takes at a time. A slice has at least so many texels.
 MOST_SLICES, STEP = 4, 8
-# Texels of both operands that a slice shares, and bytes of the sums that it hands to another one
+# Texels of both operands that a slice shares, and bytes of the sums that it hands to another slice
 SHARED_TEXELS, SUM_BYTES = 2 * STEP * (SMALL + 2), 4 * SMALL * SMALL
-# By dtype of the source: the variants beside the plain one, see `Lowering.share`. Of 8-bit numbers
-# the larger tile is there for words of 4 only.
+# By dtype of the source: the variants beside the plain one, see `Lowering.share`. The larger tile
+# for 8-bit numbers only exists for words of 4.
 FEATURES: dict[str, tuple[str, ...]] = {"float32": (), "float16": ("float16",)}
 
 
 def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: list[Operand],
                     dtype: str, *, rows: int, columns: int, count: int = 1, texels: int,
                     sides: Sequence[int] = (SMALL, LARGE)) -> bool:
-    """Dispatches `count` products of so many rows and columns by FAMILY_shared_32 or .._64; False
+    """Dispatches `count` products of `rows` by `columns` by FAMILY_shared_32 or .._64; False
     where register tiles are better: where the driver profile says so, or where half of the smallest
     tile would be empty.
 
@@ -58,7 +58,7 @@ def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: l
         side = LARGE
     slices = 1
     if side == SMALL:
-        # Of a texel in shared memory: four numbers, halves or bytes
+        # Bytes of a texel in shared memory: of four floats, halves or bytes
         part = {"float16": 8, "dot": 4}.get(found[side][1], 4 if source.dtype == "int8" else 16)
         slices = slices_for(target, groups(side), texels, part)
     cx.share(f"{family}_shared_{side}", params, [result], reads, groups(side),
@@ -67,7 +67,7 @@ def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: l
 
 
 def slices_for(target: Target, groups: int, texels: int, part: int) -> int:
-    """Slices of each of so many workgroups: as many as leave no lanes idle and have memory.
+    """Slices of each of `groups` workgroups: as many as idle lanes and shared memory allow.
 
     Args:
         texels: of the summed dimension.

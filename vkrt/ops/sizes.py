@@ -15,7 +15,7 @@ Sizes = tuple[int, ...]
 
 
 def fail(name: str, text: str) -> NoReturn:
-    """Complains about the argument `name`: no program that torch has run has it."""
+    """Refuses a value of the argument `name` that no program that torch has run can have."""
     raise FormatError(f"argument '{name}': {text}")
 
 

@@ -17,7 +17,7 @@ from vkrt.work.tensor import Operand, Tensor
 # The kinds of softmax.glsl
 PLAIN, LOGARITHM, GUARDED = range(3)
 
-# Rows that could be split into so many parts for teams are split, by the kernels in two stages.
+# Rows that could be split into at least so many parts for teams use the two-stage kernels instead.
 MANY = 8
 
 ROWS = except_along(lambda node: {node.args[1] % max(node.outs[0].rank, 1)})
@@ -46,7 +46,7 @@ def _safe_softmax(cx, node, x, dim, _half_to_float):
 
 
 def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
-    """Makes a tensor the softmax of another along a dimension.
+    """Makes `out` the softmax of `x` along a dimension.
 
     Args:
         kind: `PLAIN`, `LOGARITHM` or `GUARDED`.
@@ -60,7 +60,7 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
 
 
 def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLAIN) -> None:
-    """The same of operands in one order; they may be the same one."""
+    """As `softmax`, for two operands of the same order, which may be one operand."""
     place = source.order.index(dim)
     across = dim == source.order[-1]
     z = source.grid[2]

@@ -1,7 +1,7 @@
 """Order along a dimension: sorting, and the largest or smallest few.
 
-Every element counts those that come before it, so equal ones stay in their order, and nothing but
-the rows' length decides how long it takes: the square of it. Long rows are left to the host.
+Every element counts the elements that come before it. So equal elements stay in their order, and
+the time grows with the square of the rows' length only. Long rows are left to the host.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def _topk(cx, node, x, _k, dim, largest, _sorted):
 
 
 def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: bool) -> None:
-    """Makes tensors the first elements of `x` in order along a dimension, and where they were."""
+    """Makes `outs` the first elements of `x` in order along a dimension, and their indices."""
     values, indices = outs
     if x.rank == 0:
-        # To torch it has one dimension.
+        # To torch a 0-d tensor has one dimension.
         line = Tensor((1,), x.dtype)
         reshape(cx, x, line)
         parts = Tensor((1,), values.dtype), Tensor((1,), indices.dtype)

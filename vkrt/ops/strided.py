@@ -1,4 +1,4 @@
-"""Tensors that lie in another one's memory at regular distances: parts and turned views of it."""
+"""Strided views: tensors that are parts or permutations of another one, in that one's memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from vkrt.graph.graph import Node
 from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
 from vkrt.work.tensor import Operand
 
-# Size and distance in elements of the padded memory
+# Size, and stride in elements of the padded memory
 Factor = tuple[int, int]
-# The factors of each dimension, outermost first; one of size 1 has none.
+# The factors of each dimension, outermost first; a dimension of size 1 has none.
 Dims = tuple[tuple[Factor, ...], ...]
 
 
@@ -20,8 +20,8 @@ Dims = tuple[tuple[Factor, ...], ...]
 class Strided:
     """Where the elements of a tensor are in an operand that a node has written.
 
-    A dimension that joins several of the operand's, which do not lie one behind the other, has
-    several factors: element i of it is found at the sum of its digits times their distances.
+    A dimension that joins several non-contiguous dimensions of the operand has several factors.
+    Index i of it is found at the sum of i's digits in these factors, each times its stride.
 
     Attributes:
         source: the operand, of a buffer.
@@ -111,8 +111,8 @@ PERMUTATIONS = frozenset({"aten.permute.default", "aten.permute_copy.default",
 
 
 def turned(where: Strided, nodes: Iterable[Node]) -> Strided | None:
-    """Where the elements are that nodes of these operators, one after the other, give; None where
-    that is nowhere regular."""
+    """Where the elements are that `RESHAPES` and `PERMUTATIONS` give, one node after the other;
+    None where these are at no regular distances."""
     for node in nodes:
         if node.op in RESHAPES:
             found = where.reshaped(node.outs[0].sizes)
@@ -157,7 +157,7 @@ def _part(factors: tuple[Factor, ...], start: int, count: int, step: int
 
 
 def joined(factors: Iterable[Factor]) -> tuple[Factor, ...]:
-    """Factors without those of size 1, neighbours that lie one behind the other as one."""
+    """Factors without those of size 1; neighbours that are contiguous become one."""
     result: list[Factor] = []
     for size, stride in factors:
         if size == 1:

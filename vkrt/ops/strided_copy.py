@@ -17,7 +17,7 @@ from vkrt.work.tensor import Constant, Operand, itemsize, short_name
 
 MAX_DIMS = 8
 
-# A dtype of constants that the copy shaders read as pairs of int32, of which they take the low one.
+# A dtype of constants: the copy shaders read each element as two int32 and take the low one.
 WIDE = "int64"
 
 # ids of the copy shaders' parameters
@@ -55,7 +55,7 @@ class Walk:
         """Makes sure that a walk stays within the first `elements` of what it goes over.
 
         Raises:
-            AssertionError: it does not: a fault of vkrt, whatever a program says.
+            AssertionError: it does not, which is a fault of vkrt, whatever a program says.
         """
         if 0 in self.sizes:
             return
@@ -87,8 +87,8 @@ def _mode(walk: Walk, packed: int) -> int:
 
 def params(destination: Operand, source: Operand | None, walk: Walk, *, first: int = 0,
            count: int | None = None, run: int = 0, gap: int = 0, offset: int = 0) -> list[int]:
-    """A walk with a part of what it fills, in numbers: what `shader_params` makes the copy shaders'
-    parameters of, and what the host packs by (`vkrt.memory.packing`).
+    """A walk and the part of the destination that it fills, in numbers. `shader_params` makes the
+    copy shaders' parameters of these, and the host packs by them (`vkrt.memory.packing`).
 
     Sizes are those of the walk over elements, innermost first.
 
@@ -122,10 +122,10 @@ def params(destination: Operand, source: Operand | None, walk: Walk, *, first: i
 
 
 def shader_params(values: Sequence[int]) -> list[int]:
-    """The copy shaders' parameters, in the order of their ids, of those that `params` returns.
+    """The copy shaders' parameters, in the order of their ids, from the numbers of `params`.
 
-    Where every texel of the destination is found at once (all modes but 0), the walk becomes one
-    over texels: its innermost dimension is that of texels, 4 times as far apart as elements.
+    In all modes but 0 a texel of the destination is found as a whole. The walk then becomes one
+    over texels: its innermost dimension counts texels, with 4 times the stride of elements.
     """
     result = [*values, int(values[GAP] != 0)]
     mode, packed = values[MODE], values[PACKED]
@@ -183,12 +183,12 @@ def prepack(constant: Constant, target: Operand, source: Operand, name: str,
             pitch: int | None = None) -> Prepack:
     """The record that brings a constant of the file, which has elements, into a weight.
 
-    The slices are rows of the constant's outermost dimension where that is the outermost of the
-    weight too, and all of them belong to it; otherwise the whole constant is one slice.
+    The slices are rows of the constant's outermost dimension, if that is the outermost dimension of
+    the weight too and all elements belong to the weight. Otherwise the whole constant is one slice.
 
     Args:
-        pitch: elements from one row of the constant to the next; None where all belong to the
-            weight.
+        pitch: elements from one row of the constant to the next; None where all elements belong to
+            the weight.
     """
     walk = walk_of(target, source)
     if pitch is not None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from vkrt.work.target import GROUP, SMALL_GROUP, Target
 
-# Rows of fewer texels are done by an invocation each; a member of a team has so many at least, but
-# where lanes would be idle.
+# One invocation does a row of fewer than `SHORT` texels. A member of a team has at least `EACH`
+# texels, unless lanes would be idle.
 SHORT, EACH = 4, 2
 
 
@@ -38,7 +38,7 @@ class Team:
         return ("subgroups",) if self.members == GROUP else ()
 
     def groups(self, rows: int) -> int:
-        """Workgroups for so many rows."""
+        """Workgroups for `rows` rows."""
         return -(-rows // (GROUP // self.members))
 
     def loops(self, count: int) -> int:
@@ -51,8 +51,8 @@ PART = 16 * GROUP
 
 
 def parts_for(target: Target, rows: int, count: int) -> int:
-    """Into how many equal parts to split each of `rows` rows of `count` texels, each part for a
-    team: where whole rows would leave lanes idle."""
+    """Into how many equal parts, each for a team, to split each of `rows` rows of `count` texels: 1
+    unless whole rows would leave lanes idle."""
     if not target.tuning.shares:
         return 1
     parts = min(count // PART, target.tuning.lanes // (max(rows, 1) * GROUP))
@@ -63,9 +63,9 @@ def parts_for(target: Target, rows: int, count: int) -> int:
 
 
 def chunk_for(target: Target, rows: int, count: int) -> int:
-    """Texels that an invocation writes of one of `rows` rows of `count` texels, where few rows have
-    several each, and every one of these looks at the whole row: as many as cost no more than one
-    does. On CPUs these are the lanes of an instruction."""
+    """Texels that an invocation writes of one of `rows` rows of `count` texels. Where rows are few,
+    each has several invocations, which all look at the whole row: as many as cost no more than one.
+    On CPUs these are the lanes of an instruction."""
     lanes = target.tuning.lanes if target.tuning.shares else SMALL_GROUP
     return -(-count // max(lanes // max(rows, 1), 1))
 
@@ -74,8 +74,8 @@ def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) 
     """The team for each of `rows` rows of `count` texels; None where an invocation does a row.
 
     Args:
-        side_by_side: texels that lie side by side are of different rows. Neighbours read those as
-            they are, and teams are only as large as it takes to use all lanes.
+        side_by_side: texels that lie side by side are of different rows. Neighbouring invocations
+            read these, and teams are only as large as it takes to use all lanes.
     """
     if not target.tuning.shares or not rows or count < SHORT or target.refuses_teams:
         return None

@@ -1,8 +1,8 @@
 """Register tiles: how much of a result one invocation computes.
 
 A larger tile reuses each loaded texel more often, but leaves fewer invocations and wastes more of
-the last tile. How fast each is on full tiles was measured for every driver (`Tuning.tiles`).
-GPUs share what they read in a workgroup, where there is enough for its larger tile
+the last tile. The speed of each on full tiles was measured for every driver (`Tuning.tiles`).
+On GPUs workgroups share what they read, if the result is large enough for their larger tiles
 (`vkrt.ops.shared_tiles`).
 """
 
@@ -14,23 +14,23 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, round_up
 from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 
-# Those of matmul_AxB.comp, and of conv2d_AxB.comp and deconv2d_AxB.comp: 2 by 4 is the best one for
-# two rows of a product, and for results that are two pixels wide, which hardly any network has, and
-# where there are too few registers for 4 by 4 (`SMALLER`, of conv2d_AxB.comp alone).
+# The tiles of matmul_AxB.comp, and of conv2d_AxB.comp and deconv2d_AxB.comp. 2 by 4 is the best one
+# for two rows of a product. For convolutions it is the best for results two pixels wide, which
+# hardly any network has, and with too few registers for 4 by 4 (`SMALLER`, conv2d_AxB.comp alone).
 PRODUCTS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (2, 4))
 CONVOLUTIONS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (1, 4))
 SMALLER: Tile = (2, 4)
 # Registers that products of floats take: sums, the texels of all rows and of a line, addresses
 PRODUCT_REGISTERS: dict[Tile, int] = {(8, 8): 120, (4, 8): 64, (4, 4): 46, (2, 4): 26}
-# Those of convolutions, which know of each pixel where it lies and whether it is in the image
+# Registers that convolutions take: also for where each pixel lies and whether it is in the image
 CONVOLUTION_REGISTERS: dict[Tile, int] = {(8, 8): 136, (4, 8): 90, (4, 4): 60, (2, 4): 32,
                                           (1, 4): 24}
-# Registers that both take of 8-bit numbers in words of 4: 16 of a row and of a line at a time
+# Registers that both take for 8-bit numbers in words of 4: 16 numbers of a row and a line at a time
 WORD_REGISTERS: dict[Tile, int] = {(8, 8): 200, (4, 8): 132, (4, 4): 68, (2, 4): 48, (1, 4): 40}
 
 
 def with_wide(tiles: tuple[Tile, ...], dtype: str) -> tuple[Tile, ...]:
-    """The tiles of a family of kernels in a variant: those of floats have the wide ones too."""
+    """The tiles of a family of kernels in a variant; variants of floats have the wide tiles too."""
     return (*WIDE_TILES, *tiles) if dtype in ("f32", "f16") else tiles
 
 
@@ -43,18 +43,18 @@ def invocations(tile: Tile, width: int, channels: int, rows: int = 1, count: int
 
 
 def feature_of(tile: Tile) -> str:
-    """What kernels with a tile need of a device, "" for nothing."""
+    """The feature that kernels with a tile need of a device, "" for none."""
     return "shuffle" if tile in WIDE_TILES else ""
 
 
 def hands_round(target: Target) -> bool:
-    """Whether lanes that load for each other are faster on a target: where wide tiles are."""
+    """Whether lanes that load for each other are faster on a target: they are if wide tiles are."""
     return ("shuffle" in target.features
             and any(tile in WIDE_TILES for tile, _ in target.tuning.tiles))
 
 
 def too_large(tuning: Tuning, registers: Mapping[Tile, int]) -> set[Tile]:
-    """The tiles of a family that spill on a device, but for the smallest, which it takes anyway.
+    """The tiles of a family that spill on a device, except the smallest, which is used anyway.
 
     Args:
         registers: that an invocation takes with each tile.
@@ -78,8 +78,9 @@ def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int 
 
     Args:
         tuning: the driver's.
-        allowed: leaves out other tiles.
-        refused: left out, unless they are all there are: the load fails then, and says of what.
+        allowed: the tiles to choose from; None for all.
+        refused: tiles to leave out. If no other is left one of them is chosen: the load then fails
+            and names it.
     """
 
     def cost(entry: tuple[Tile, float]) -> float:
@@ -91,8 +92,8 @@ def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int 
     return min([entry for entry in there if entry[0] not in refused] or there, key=cost)[0]
 
 
-# Rows are split where fewer than this many would be walked at a time, into parts of at least this
-# many texels: a further dispatch takes as long as a walk over some thousand.
+# Rows of at least `LONG_ROW` texels are split where fewer than `FEW_ROWS` would be walked at once:
+# a further dispatch takes as long as a walk over some thousand texels.
 FEW_ROWS, LONG_ROW = 512, 2048
 
 

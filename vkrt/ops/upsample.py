@@ -1,8 +1,8 @@
 """Resampling of images, lines and volumes to other sizes: nearest, linear, cubic, antialiased.
 
-Tensors are [N, C, spatial..] and lie channels-last. A side of the result is made of one side of the
-source alone, by a function of the distance (shaders/pool/resample.comp). Nearest and bilinear
-images, of which networks have most, have kernels of their own, that are faster.
+Tensors are [N, C, spatial..] and lie channels-last. Each side of the result is made of the same
+side of the source alone, by a function of the distance (shaders/pool/resample.comp). Nearest and
+bilinear resampling of images, the most frequent in networks, has faster kernels of its own.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from vkrt.ops.sizes import Sizes, fail, need_rank
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
-# Operators by what weighs the elements of the source
+# Operator names: of rounding ones with their opcodes, of linear ones by the number of sides
 _ROUNDED = {"upsample_nearest{}d": "NEAREST", "_upsample_nearest_exact{}d": "NEAREST_EXACT"}
 _LINEAR = {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}
-# Kernels of images, of steps along both sides and, of the linear one, `align_corners`
+# Kernels of images. They take the steps along both sides; the linear one also `align_corners`.
 _OF_IMAGES = {"NEAREST": "upsample_nearest2d", "LINEAR": "upsample_bilinear2d"}
 # Nearest images may be of bytes.
 _PIXELS = DtypeRule(lambda args: (ONE if args[0].dtype == "uint8" else ONE_FLOAT).allowed(args),
                     "one")
-# With this step an element of the result, if not the first, lies behind every source.
+# With this step every element of the result but the first lies behind any source.
 _LONGEST_STEP = float(1 << 31)
 # Instead of a step: the side stays as it is.
 _KEPT = -1.0
@@ -36,7 +36,7 @@ _KEPT = -1.0
 
 def _resampled(x: Sizes, size: Sizes | None, scales: Sequence[float] | None,
                count: int) -> tuple[Sizes]:
-    """Sizes of a tensor with its last `count` dimensions resampled; one of the others is given."""
+    """Sizes of a tensor with its last `count` dimensions resampled; `size` or `scales` is given."""
     need_rank(x, count + 2, "input")
     name, given = ("scale_factors", scales) if size is None else ("output_size", size)
     if given is None or None not in (size, scales):
@@ -65,10 +65,11 @@ def _step(size: int, out_size: int, factor: float | None, align: bool) -> float:
 
 def _resample(cx, x: Tensor, out: Tensor, factors: Sequence[float | None], function: str,
               align: bool = False, antialias: bool = False) -> None:
-    """Dispatches the kernel, once for each side that changes where weights reach far."""
+    """Dispatches the kernel; with `antialias` weights reach far, and each changed side is one
+    dispatch."""
     sides, out_sides = x.sizes[2:], out.sizes[2:]
     of_images = len(sides) == 2 and function in _OF_IMAGES and not antialias
-    # Where torch does not look at the factor of a side.
+    # Multiples of the size of a side for which torch ignores its factor.
     multiples = (1,) if antialias else (1, 2) if of_images and function == "NEAREST" else ()
     steps = [_step(n, out_n, None if out_n in (n * m for m in multiples) else factor, align)
              for n, out_n, factor in zip(sides, out_sides, factors, strict=True)]
@@ -82,7 +83,7 @@ def _resample(cx, x: Tensor, out: Tensor, factors: Sequence[float | None], funct
                     [result], [source], result.texels)
         return
     changed = [side for side, step in enumerate(steps) if step != _KEPT]
-    # torch too begins with the innermost one.
+    # The innermost side is first, as in torch.
     stages = [[side] for side in reversed(changed)] if antialias and changed else [changed]
     for number, stage in enumerate(stages, 1):
         now = tuple(out_sides[side] if side in stage else n for side, n in enumerate(sides))
@@ -103,7 +104,7 @@ def _dispatch(cx, source: Operand, result: Operand, sides: Sizes, out_sides: Siz
                      for side, step in zip(sides, steps, strict=True) if step != _KEPT)
 
     def of_three(numbers: Sequence, trivial: float) -> list:
-        """Numbers of the sides, that of x first, for all three."""
+        """Numbers of the sides, that of x first, filled up to three."""
         return [*reversed(numbers), *[trivial] * (3 - len(numbers))]
 
     cx.dispatch("resample", [*of_three(sides, 1), source.grid[2], *of_three(out_sides, 1),
@@ -112,13 +113,13 @@ def _dispatch(cx, source: Operand, result: Operand, sides: Sizes, out_sides: Siz
 
 
 def _times(size: int, out_size: int) -> int | None:
-    """How many times a side is as long, where that is a power of two; else None."""
+    """How many times `out_size` is as long as `size`, if that is a power of two; else None."""
     times, rest = divmod(out_size, max(size, 1))
     return times if times and not rest and times & (times - 1) == 0 else None
 
 
 def _declare(name: str, count: int, function: str, antialias: bool = False) -> None:
-    """An operator by the sizes of its result; those that delegates have also by factors."""
+    """Declares an operator by the sizes of its result, and if delegates have it also by factors."""
     aligns = not function.startswith("NEAREST")
     align = " align_corners:b" if aligns else ""
     dtypes = _PIXELS if (function, count) == ("NEAREST", 2) else ONE_FLOAT
@@ -134,8 +135,8 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
         return
 
     def row_windows(node: Node, dim: int) -> Windows | None:
-        """Of the nearest rows, where all sides are multiples by a power of two: a kernel finds
-        these by the sizes as it does by the factors."""
+        """Of the nearest rows, if all sides grow by powers of two: a kernel then finds the same
+        rows by the sizes as by the factors."""
         x, out = node.args[0], node.outs[0]
         unit = out.sizes[dim] // x.sizes[dim] if dim == 2 and x.sizes[dim] else 0
         times = [_times(n, out_n) for n, out_n in zip(x.sizes[2:], out.sizes[2:], strict=True)]

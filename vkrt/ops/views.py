@@ -85,7 +85,7 @@ def viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def part_offset(cx, source: Operand, dim: int, start: int, size: int) -> int | None:
-    """Bytes at which indices [start, start + size) of a dimension begin, if they are a view."""
+    """The byte offset of indices [start, start + size) of a dimension; None if they are no view."""
     if start == 0 and size == source.sizes[dim]:
         return 0
     if source.raw or source.storage.is_image:

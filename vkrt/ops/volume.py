@@ -1,8 +1,8 @@
 """Convolutions over three spatial dimensions whose kernel is more than one slice deep.
 
-To kernels a volume [N, C, D, H, W] is images, its slices, channels-last. A convolution of one slice
-is one of these images; others sum over the slices that their kernel meets (shaders/conv/
-volume.glsl).
+Kernels see a volume [N, C, D, H, W] as images, its slices, channels-last. A convolution whose
+kernel is one slice deep is a convolution of these images. Others sum over the slices that their
+kernel meets (shaders/conv/volume.glsl).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Depth:
     @classmethod
     def of(cls, x: Tensor, out: Tensor, weight: Tensor, stride: Sizes, padding: Sizes,
            dilation: Sizes) -> Depth | None:
-        """That of a convolution of volumes, None for others."""
+        """The depth of a convolution of volumes; None for other convolutions."""
         if x.rank != 5:
             return None
         return cls(x.sizes[2], out.sizes[2], weight.sizes[2], stride[0], padding[0], dilation[0])
@@ -51,7 +51,7 @@ class Depth:
 
 def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, epilogue: EpilogueArgs,
              transposed: bool) -> None:
-    """Adds the dispatch; `conv` says what it is within a slice."""
+    """Adds the dispatch; `conv` is the convolution within a slice."""
     source = cx.read(conv.x, channels_last(5))
     result = cx.write(conv.out, source.order)
     rows = conv.kernel[0]

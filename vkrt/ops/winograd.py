@@ -1,12 +1,12 @@
 """Winograd's F(4x4, 3x3) for dense 3x3 convolutions, see shaders/conv/winograd.glsl.
 
 Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
-weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
-made of it and of the pixels is scratch memory, alive in one node only. As much is done at a time as
-the scratch budget allows (`Portion`): some rows of tiles, or, of few pixels and many channels, some
-channels of the result. Where the result goes over a source that nothing else reads, which direct
-sums cannot do, the source's bytes are scratch memory beside that. An infinity or a NaN in the
-source reaches every pixel of its tiles.
+weight itself lies as for every convolution and is loaded, streamed and shared as usual. Weights,
+pixels and products at the points are scratch memory, alive in one node only. The scratch budget
+decides how much is done at a time (`Portion`): some rows of tiles, or, for few pixels and many
+channels, some channels of the result. The result may go over a source that nothing else reads,
+which direct sums cannot do: then the source's bytes are added to the budget. An infinity or a NaN
+in the source reaches every pixel of its tiles.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from vkrt.work.tuning import Tile, Tuning
 TILE, SIDE, POINTS = 4, 6, 36
 TEXEL_BYTES = 16
 
-# Registers that an invocation takes for a whole tile, a half and a row, and how many invocations
-# bring a weight, a tile's pixels and its products to or from the points then.
+# Registers that an invocation takes for a whole tile, for a half of it and for a row; and how many
+# invocations then bring a weight, a tile's pixels and its products to or from the points.
 PARTS = {160: (1, 1, 1), 112: (1, 2, 2), 0: (SIDE, SIDE, TILE)}
 
 # Used where it takes less than this part of the direct sum's time.
@@ -32,7 +32,7 @@ GAIN = 0.8
 
 
 class Portion(NamedTuple):
-    """What is done of a layer at a time. Of one of the two it is all there are.
+    """What is done of a layer at a time. It has all rows, or all channels.
 
     Attributes:
         rows: of tiles.
@@ -44,7 +44,7 @@ class Portion(NamedTuple):
 
     @property
     def size(self) -> int:
-        """By which portions of a layer are compared."""
+        """The number by which portions of a layer are compared."""
         return self.rows * self.channels
 
 
@@ -99,7 +99,7 @@ class Layer:
 
     def part(self, budget: int, target: Target) -> int:
         """The most channels of the result, whole texels of them or all, whose scratch memory has at
-        most `budget` bytes beside that of all pixels; or 0."""
+        most `budget` bytes together with that of all pixels; or 0."""
         count = self.rows * self.tiles_x
         of_texel = 4 * self.input_texels, count
         part = min(4 * _fitting(self.texels, of_texel, count * self.input_texels, budget, target),
@@ -110,17 +110,17 @@ class Layer:
         return part
 
     def direct_time(self, tuning: Tuning) -> float:
-        """What the direct sum takes."""
+        """The time of the direct sum."""
         return 9 * self.input_texels * _time(tuning, tiles.CONVOLUTIONS, self.width,
                                              self.channels, rows=self.height * self.images)
 
     @property
     def whole(self) -> Portion:
-        """All of it."""
+        """The portion that is the whole layer."""
         return Portion(self.rows, self.channels)
 
     def time(self, tuning: Tuning, portion: Portion) -> float:
-        """What it takes with so much at a time."""
+        """The time of the layer, one portion after the other."""
         count, times = portion.rows * self.tiles_x, tuning.winograd_times
         product = self.input_texels * _time(tuning, tiles.PRODUCTS, count, portion.channels,
                                             count=POINTS)
@@ -131,16 +131,16 @@ class Layer:
 
 
 def _bytes(texels: int, target: Target | None = None) -> int:
-    """Bytes of so many texels at every pair of points, for a target as far as they take memory."""
+    """Bytes of `texels` texels at every pair of points; with a target, as it aligns them."""
     nbytes = POINTS * texels * TEXEL_BYTES
     return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
 def _fitting(count: int, each: tuple[int, int], third: int, budget: int, target: Target) -> int:
-    """The most of so many, of which each has some texels in two storages, whose scratch memory has
-    at most `budget` bytes; or 0.
+    """The most of `count` items whose scratch memory has at most `budget` bytes; or 0.
 
     Args:
+        each: texels of an item in each of two storages.
         third: texels of a third storage.
     """
     left, most = budget - _bytes(third, target), target.max_buffer_range
@@ -180,15 +180,15 @@ def choose(layer: Layer, budget: int, target: Target) -> Portion | None:
 
 
 def _share(count: int, most: int) -> int:
-    """How many to do at a time, at most so many, all times about as many; 0 of none."""
+    """How many of `count` to do at a time: `most` or fewer, each time about as many; 0 of none."""
     return -(-count // -(-count // most)) if most else 0
 
 
 def strips(rows: int, strip: int, in_place: bool) -> list[tuple[int, int]]:
     """(first, count) of the rows of tiles of each strip.
 
-    All strips are equally long, so that they share pipelines: the last two may overlap. In place
-    they must not, and the last may be shorter: what it reads would be written over.
+    All strips are equally long, so that they share pipelines, and the last two may overlap. In
+    place the last one would then read what is already written over: it is shorter instead.
     """
     if in_place:
         return [(first, min(strip, rows - first)) for first in range(0, rows, strip)]
@@ -252,7 +252,7 @@ def convolve(cx, layer: Layer, portion: Portion, result: Operand, source: Operan
     pixels = pixels_at_points(*parts[0])
     for number, (first, _) in enumerate(parts):
         products = multiplied(pixels, matrix)
-        # Of this strip's rows the next one reads the last: before they are written over.
+        # The next strip reads the last rows of this one, so it does before they are written over.
         if number + 1 < len(parts):
             pixels = pixels_at_points(*parts[number + 1])
         to_pixels(products, first, 0)

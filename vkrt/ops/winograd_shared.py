@@ -1,8 +1,8 @@
 """Winograd's F(2x2, 3x3) by workgroups that share what is at the points, in one dispatch.
 
-See shaders/conv/winograd_shared.comp. It takes no scratch memory, so any layer may be done so,
-whatever the arena has unused; on drivers whose workgroups share memory only (`Tuning.shares`).
-Where the arena has room, the kernels of `vkrt.ops.winograd` need fewer multiplications.
+See shaders/conv/winograd_shared.comp. It takes no scratch memory, so it can do any layer, whatever
+the arena has unused. It is only for drivers whose workgroups share memory (`Tuning.shares`). Where
+the arena has room, the kernels of `vkrt.ops.winograd` need fewer multiplications.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from vkrt.work.tuning import Tile
 SHADER = "winograd_shared"
 # Pixels of a tile's side, and pairs of points
 TILE, POINTS = 2, 16
-# Registers that an invocation takes, and that a device has for one where those of workgroups with
-# many get no more than half of them
+# Registers that an invocation takes. Devices may give the invocations of workgroups of `MANY` no
+# more than half of their registers: for these workgroups a device needs `MANY_REGISTERS`.
 REGISTERS, MANY, MANY_REGISTERS = 128, 512, 216
 # The register tile of an invocation's sums, by the side of its workgroup
 SUMS: dict[int, Tile] = {32: (8, 8), 16: (4, 8)}
-# What it takes to bring 4 channels of a tile, or 4 weights, to the points or back, as a part of
-# what the 36 pairs of points of `vkrt.ops.winograd` take, which lie in memory
+# The time to bring 4 channels of a tile, or 4 weights, to the points or back, as a part of the time
+# for the 36 pairs of points of `vkrt.ops.winograd`, which lie in memory
 SHARE = 0.3
 
 
@@ -35,8 +35,8 @@ class Group(NamedTuple):
     """A workgroup.
 
     Attributes:
-        side: tiles of a layer and channels of its result that it makes, 32 or 16.
-        slices: 1, 2 or 4 of them have every so many of the input texels each.
+        side: it makes so many tiles of a layer by so many channels of its result, 32 or 16.
+        slices: 1, 2 or 4; each has every first, second or fourth of the input texels.
     """
 
     side: int
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
     @property
     def shared_bytes(self) -> int:
-        """That its invocations share: of each slice tiles and channels at all pairs of points."""
+        """Bytes that its slices share: the tiles and channels of each at all pairs of points."""
         return 2 * self.side * POINTS * TEXEL_BYTES * self.slices
 
     def number(self, layer: Layer) -> int:
@@ -64,7 +64,7 @@ SMALL_GROUPS = Group(16, 4), Group(16, 2), Group(16)
 
 
 def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
-    """Whether a layer can be done so, in less time than by a direct sum.
+    """Whether this kernel can do a layer, in less time than a direct sum.
 
     Args:
         reads: the source first.
@@ -75,7 +75,7 @@ def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
 
 
 def is_faster(layer: Layer, target: Target) -> bool:
-    """The same of a driver that compiles the kernel."""
+    """As `suits`, for a driver that compiles the kernel."""
     return (target.tuning.shares and target.scratch != "none"
             and _fits(LARGE_GROUP, target)
             and time(layer, target) < GAIN * direct_time(layer, target))
@@ -93,7 +93,7 @@ def _fits(group: Group, target: Target) -> bool:
 
 
 def group_for(layer: Layer, target: Target) -> Group:
-    """The workgroups that take least: smaller ones, and with slices, where there are few."""
+    """The workgroups that take least time: where there are few, smaller ones, and with slices."""
 
     def has_work(group: Group) -> bool:
         # A few invocations for each lane: one works while others wait.
@@ -101,7 +101,8 @@ def group_for(layer: Layer, target: Target) -> Group:
                 and group.number(layer) * group.size <= 3 * target.tuning.lanes)
 
     small = next(filter(has_work, SMALL_GROUPS), SMALL_GROUPS[-1])
-    # Slices wait less, which the times do not say; without them it is a further pipeline.
+    # Slices wait less, which the times do not say. Small groups without slices have to gain more:
+    # they are a further pipeline.
     part = 1 if small.slices > 1 else GAIN
     is_better = _time(layer, target, small) < part * _time(layer, target, LARGE_GROUP)
     return small if is_better else LARGE_GROUP
@@ -110,7 +111,7 @@ def group_for(layer: Layer, target: Target) -> Group:
 def _time(layer: Layer, target: Target, group: Group) -> float:
     """What a layer takes with such workgroups, as `winograd.Layer.time`."""
     tuning, times, side = target.tuning, target.tuning.winograd_times, group.side
-    # Lanes are busy or idle as often as any of them is busy.
+    # All lanes take as long as the busiest of them.
     rounds = max(math.ceil(group.number(layer) * group.size / tuning.lanes), 1)
     each = (POINTS * side ** 2 / dict(tuning.tiles)[SUMS[side]]
             + SHARE * side * (times.points + times.weight))

@@ -1,10 +1,10 @@
-"""Nodes that are done in parts, so that what is between them takes less memory: in slices of hidden
-channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`); some are done twice
-for that (`vkrt.passes.recompute`).
+"""Nodes that are done in parts, so that the tensors between them take less memory: in slices of
+hidden channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`). For that, some
+nodes are done twice (`vkrt.passes.recompute`).
 
-Which runs of nodes, and in how many parts: `vkrt.passes.division_plan` finds the smallest number of
-bytes that every node can do with, by the sizes of tensors alone. Lowering compares the arenas with
-and without parts.
+`vkrt.passes.division_plan` chooses the runs of nodes and the numbers of parts. It looks for the
+lowest peak of bytes alive, by the sizes of tensors alone. Lowering compares the arenas with and
+without parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vkrt.work.target import Target
 
 def divide_activations(graph: Graph, target: Target) -> Graph:
     """Runs of nodes are done in slices or in strips, unless the user prefers speed to memory."""
-    # Of a damaged program nothing is known, and lowering says what is wrong.
+    # Nothing is known of a damaged program, and lowering reports what is wrong.
     if not may_divide(graph, target) or not are_right(graph, graph.nodes):
         return graph
     if target.parts is None:
@@ -63,7 +63,7 @@ def divided(graph: Graph, runs: Sequence[Run], rereads: bool = False) -> Graph:
 
 def _in_parts(graph: Graph, runs: Sequence[Run], rereads: bool, start: int = 0,
               end: int | None = None) -> Iterator[tuple[int, Node]]:
-    """The nodes from `start` to `end`, of which some runs are in parts, with their numbers."""
+    """The nodes from `start` to `end` with their numbers, some runs of them in parts."""
     starts = {run.start: run for run in runs}
     index, end = start, len(graph.nodes) if end is None else end
     while index < end:

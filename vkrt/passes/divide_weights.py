@@ -1,9 +1,9 @@
 """Layers whose weights are divided: a part of the channels of the result at a time.
 
 The pool through which weights are streamed holds at least the largest of them. Where that is too
-much for a memory budget, a convolution or a linear layer of larger weights than
-`Target.max_weight` becomes several, each of which makes some channels of the result with rows of
-the weight; each part of the result goes where it belongs. The sums are the same.
+much for a memory budget, convolutions and linear layers with weights larger than
+`Target.max_weight` are divided. Each part makes some channels of the result with rows of the
+weight, and writes them to their place. The sums are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BIAS = 2
 
 
 def divide_weights(graph: Graph, target: Target) -> Graph:
-    """Layers of weights that are larger than the target says become several."""
+    """Layers with weights larger than `Target.max_weight` become several layers."""
     if not target.max_weight or graph.is_dynamic:
         return graph
     counts = {index: count for index, node in enumerate(graph.nodes)
@@ -44,7 +44,7 @@ DIVIDE_WEIGHTS = Pass("divide_weights", "layers of large weights, some channels 
 
 
 def _parts(node: Node, most: int) -> int:
-    """Into how many layers a node is divided, so that none has weights of more bytes."""
+    """Into how many layers a node is divided, so that each has at most `most` weight bytes."""
     weight = node.args[WEIGHT] if len(node.args) > BIAS else None
     if (node.op not in CONVOLUTIONS | {LINEAR} or not isinstance(weight, Tensor)
             or node.attributes.keys() - {EPILOGUE} or not has_rows(weight)
@@ -61,7 +61,7 @@ def _parts(node: Node, most: int) -> int:
 
 
 def has_rows(tensor: Tensor) -> bool:
-    """Whether rows of a constant are bytes of it."""
+    """Whether the rows of a constant are ranges of its bytes."""
     constant = tensor.constant
     return (constant is not None and tensor.numel > 0 and not constant.zeros
             and constant.nbytes == tensor.numel * ITEMSIZE.get(constant.dtype, 0))

@@ -1,4 +1,4 @@
-"""A way to do a run of nodes in parts, and what it takes."""
+"""One way to divide a run of nodes, with its memory and its time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DivisionCandidate:
     Attributes:
         run: the nodes, and how they are divided.
         nbytes: the most bytes that are alive at one of them.
-        seconds: what they are expected to take.
+        seconds: the expected time of the nodes.
     """
 
     run: Region | Chain
@@ -28,15 +28,15 @@ class DivisionCandidate:
 
 
 def bytes_around(run: Region | Chain, graph: Graph, live: Liveness) -> int:
-    """Bytes that are alive while a run is done in parts, beside those of a part: what is alive
-    before it, its results, and those of nodes among it that are done as a whole."""
+    """Bytes that are alive while a run is done in parts, without those of a part: the tensors alive
+    before the run, its results, and the results of nodes in it that are done as a whole."""
     return live.around(run.start, run.results) + sum(
         live.own_bytes(graph.nodes[index]) for index in range(run.start, run.end)
         if index not in run.nodes)
 
 
 def node_seconds(node: Node, speed: Speed) -> float:
-    """What a node is expected to take as a whole."""
+    """The expected time of a node that is done as a whole."""
     moved = sum(map(padded_bytes, (*node.tensors(), *node.outs)))
     return max(speed.dispatch + moved / speed.bytes,
                (multiply_adds(node) or 0) / speed.multiply_adds)

@@ -1,9 +1,9 @@
-"""Which runs of nodes are done in parts: the smallest arena by sizes of tensors, or the smallest in
-about the same time.
+"""Which runs of nodes are done in parts: those that give the smallest arena by sizes of tensors, or
+the smallest one in about the same time.
 
-A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels; of a
-`RecomputedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, and times
-are estimates by a driver's figures; what a kernel takes besides is not counted.
+A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels; in a
+`RecomputedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, without
+other memory of kernels. Times are estimates from a driver's figures.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ MORE_TIME = {"memory": math.inf, "balanced": 0.08}
 IMPOSSIBLE = 1 << 60
 
 Run = Region | Chain | RecomputedRun
-# Before which node it is: the index, and whether that is one of a graph in which nodes are done
-# twice. Between these other tensors are alive; elsewhere it is that graph's index for both.
+# A place before a node: its index in the graph where nodes are done twice, if there is one, and
+# whether only that graph has it: between nodes that are done twice, other tensors are alive.
 Place = tuple[int, bool]
 
 
 class Step(NamedTuple):
-    """One or several nodes, as a way from a place to another one.
+    """One or several nodes that lead from one place to another.
 
     Attributes:
-        start, end: before the first node, and behind the last one.
-        first, last: the same by indices of the graph.
+        start, end: the places before the first node, and behind the last one.
+        first, last: the same as indices of the nodes' graph.
         nbytes: the most bytes that are alive at one of them.
-        seconds: what they are expected to take.
+        seconds: the expected time of the nodes.
         run: how they are divided; None for a node that is done as a whole.
-        is_recomputed: whether the graph is that in which nodes are done twice.
+        is_recomputed: whether the nodes' graph is the one in which nodes are done twice.
     """
 
     start: Place
@@ -59,8 +59,8 @@ class Step(NamedTuple):
 
 def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bool = True
                    ) -> list[Run]:
-    """The runs with which the most bytes that are alive at a node are fewest, in their order; no
-    two have a node in common. Empty where nothing becomes less.
+    """The fastest runs with about the lowest peak of bytes alive at a node (`SLACK`), in their
+    order. No two runs share a node. Empty where the peak does not become lower.
 
     In graphs with dynamic sizes nothing is done twice.
 
@@ -74,7 +74,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
     most = max(ways.live.at_node, default=0)
     least, ceiling = most, max(ways.sizes, default=0)
     while ceiling:
-        # Runs at whose nodes less is alive matter when the others can do with less.
+        # Runs with fewer bytes alive matter only if those with more can do with less.
         if strips:
             ways.add_strips(ceiling // 2, ceiling)
         ceiling = max((nbytes for nbytes in ways.sizes if nbytes <= ceiling // 2), default=0)
@@ -104,7 +104,7 @@ class _Ways:
         self.live, self.seconds = _whole(graph, target)
         total = sum(self.seconds)
         more = total * MORE_TIME[target.prefer]
-        # Sums in another order
+        # The factor allows for rounding: sums of steps have another order.
         self._limit = (total + more) * (1 + 1e-9)
         self._strips = [(StripCandidates(graph, self.live, target, self.seconds, more), False)]
         self._add_whole(self.live, self.seconds, False)
@@ -128,7 +128,7 @@ class _Ways:
             self.add(candidates.between(floor, ceiling), is_recomputed)
 
     def _add_whole(self, live: Liveness, seconds: Sequence[float], is_recomputed: bool) -> None:
-        """Adds the nodes of a graph as a whole; those that are the same in both once."""
+        """Adds the nodes of a graph as a whole; nodes that both graphs have are added once."""
         for index, nbytes in enumerate(live.at_node):
             if not is_recomputed or self._twice is None or self._twice.recomputes(index, index + 1):
                 self._add(index, index + 1, nbytes, seconds[index], None, is_recomputed)
@@ -144,12 +144,12 @@ class _Ways:
         return place, is_recomputed and self._twice is not None and self._twice.is_inside(place)
 
     def all_sizes(self) -> list[int]:
-        """The bytes that are alive at any step."""
+        """The numbers of bytes that are alive at steps, ascending, each once."""
         return sorted({step.nbytes for steps in self._ends.values() for step in steps})
 
     def cheapest(self, most: int) -> list[Step] | None:
-        """The steps of the least time with which at no node more than `most` bytes are alive; None
-        where that cannot be, or takes longer than the target allows."""
+        """The fastest steps with at most `most` bytes alive at each node; None where there are
+        none, or where they take longer than the target allows."""
         best: dict[Place, tuple[float, Step | None]] = {(0, False): (0.0, None)}
         for end in sorted(self._ends):
             found: tuple[float, Step | None] = math.inf, None
@@ -171,7 +171,7 @@ class _Ways:
 
 def _whole(graph: Graph, target: Target, again: Collection[int] = ()
            ) -> tuple[Liveness, list[float]]:
-    """What is alive at the nodes of a graph, and the seconds that each takes as a whole.
+    """The liveness of a graph, and the seconds that each of its nodes takes as a whole.
 
     Args:
         again: see `Liveness`.

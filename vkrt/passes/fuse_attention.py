@@ -1,12 +1,12 @@
-"""Attention that exporters took apart, where its scores have many bytes.
+"""Attention that exporters decomposed, where its scores have many bytes.
 
     scores = bmm(q, k)                        out = attention(q, k, v, mask, scale, ..)
     weights = softmax(scores * scale + mask)
     out = bmm(weights, v)
 
-Views may stand between, also copies, and the factor and the mask may be missing. As one node
-attention is done in blocks (`vkrt.ops.attention_blocks`), and its scores are never there as a
-whole. Where they have few bytes, the nodes stay, and so do their kernels.
+Views and copies may stand between these nodes; the factor and the mask may be missing. The fused
+node does attention in blocks (`vkrt.ops.attention_blocks`): the scores never exist as a whole.
+Where the scores have few bytes, the nodes and their kernels stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COPIES = RESHAPES | {"aten.expand_copy.default"}
 
 
 def fuse_attention(graph: Graph, target: Target) -> Graph:
-    """Two products with a softmax between become one node in the place of the second one."""
+    """Two products with a softmax between become one node in the place of the second product."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if node.op != PRODUCT or node.attributes or len(node.args) != 2:
@@ -58,9 +58,9 @@ class _Scores:
     """How weights of attention are made.
 
     Attributes:
-        product: the first one.
-        heads: the sizes of the scores, but for the last two, where the mask is added.
-        done: the nodes from the product to the softmax, and behind that, by index.
+        product: the first of the two products.
+        heads: the sizes of the scores where the mask is added, without the last two.
+        done: the indices of all nodes from this product to the second one, without the latter.
     """
 
     graph: Graph
@@ -79,7 +79,7 @@ def _has_many_scores(found: _Scores, last: Node, target: Target) -> bool:
 
 
 def _keeps_order(found: _Scores, last: int) -> bool:
-    """Whether weights are read in the order in which they were."""
+    """Whether fusing keeps the order in which weights are read."""
     nodes = found.graph.nodes
     return (all(tensor.constant is None for index in found.done
                 for tensor in nodes[index].tensors())
@@ -87,10 +87,10 @@ def _keeps_order(found: _Scores, last: int) -> bool:
 
 
 def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
-    """What the first factor of a product is made of; None where that is no attention.
+    """How the first factor of a product is made; None where that is no attention.
 
     Args:
-        place: of the scores in a sum with a mask.
+        place: which argument the scores are in a sum with a mask, 0 or 1.
     """
     graph, softmax, mask, scale = rewrite.graph, None, None, 1.0
     heads: tuple[int, ...] | None = None
@@ -128,7 +128,7 @@ def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
 
 
 def _has_rows_of(source: Any, out: Tensor) -> bool:
-    """Whether a tensor has the rows of another one, also under other sizes."""
+    """Whether a tensor has the same float rows as another one; outer sizes may differ."""
     return (isinstance(source, Tensor) and is_float(out.dtype) and source.dtype == out.dtype
             and source.numel == out.numel and source.rank > 1
             and source.sizes[-2:] == out.sizes[-2:])

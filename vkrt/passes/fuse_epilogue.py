@@ -1,9 +1,9 @@
-"""What comes behind a product, a convolution or a sum, done by its kernel before it writes.
+"""Epilogues and residuals: what kernels of products, convolutions and sums do before they write.
 
-An activation that alone reads a result is the epilogue of the node that makes it, and a tensor that
-is added to the result of a linear layer or of a pointwise convolution (a residual connection) is
-the residual of that. The numbers are those of separate kernels, but that in half precision nothing
-is rounded in between.
+An activation becomes the epilogue of the node whose result it alone reads. A tensor that is added
+to the result of a linear layer or of a pointwise convolution (a residual connection) becomes the
+residual of this layer. The results are those of separate kernels, except that half precision rounds
+nothing in between.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ SUM = "aten.add.Tensor"
 
 
 def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
-    """Activations become the epilogue of the node that makes what they alone read."""
+    """An activation becomes the epilogue of the node whose result it alone reads."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if not _is_activation(node):
             continue
         head = rewrite.uses.only(node.args[0], index)
         chain = rewrite.uses.without_views(head)
-        # Rows of a layer are rows in any view that leaves them so.
+        # Layers do activations through views that keep the rows of their result.
         if chain[1:] and declared(graph.nodes[chain[-1]], "in_views"):
             head = chain.pop()
         else:
@@ -52,8 +52,8 @@ def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
 
 
 def fuse_residual(graph: Graph, _target: Target) -> Graph:
-    """What is added to a layer's result, or to a view of rows, becomes its residual. The layer then
-    stands where the sum stood, behind what is added, and does what the sum did with its result."""
+    """A tensor that is added to a layer's result, or to a view with its rows, becomes the layer's
+    residual. The layer takes the place and the epilogue of the sum, behind the added tensor."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if (node.op != SUM or len(node.args) != 3 or node.args[2] != 1
@@ -100,6 +100,6 @@ def _does(maker: Node, node: Node) -> bool:
 
 
 def _with_attribute(node: Node, out: Tensor, name: str, value: Any) -> Node:
-    """A node that does more, and makes another tensor, perhaps a view of its own result."""
+    """The node with one more attribute; it makes another tensor, perhaps a view of its result."""
     view = {} if out.sizes == node.outs[0].sizes else {VIEW: tuple(out.sizes)}
     return replace(node, outs=(out,), attributes={**node.attributes, **view, name: value})

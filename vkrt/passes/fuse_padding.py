@@ -2,9 +2,9 @@
 
 A convolution pads both ends of a dimension alike. Networks that came from TensorFlow need one
 element more at one end, so their exporters put a border of zeros around the tensor first. Kernels
-of convolutions read zeros wherever they look beyond an image, and how far they look behind its end
-follows from the sizes of the result: they take a border as the padding before it, with the same
-bits. The tensor with the border is never made.
+of convolutions read zeros wherever they look beyond an image, and the sizes of the result say how
+far they look behind its end. So they take the border as padding, with the same bits. The tensor
+with the border is never made.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Border:
     Attributes:
         node: the index of the node that makes it.
         x: the tensor inside of it.
-        padding: of the convolution then, before each spatial dimension.
-        further: how much wider it is behind the dimension.
+        padding: of the convolution with the border, before each spatial dimension.
+        further: how much wider the padding is behind each of these dimensions.
     """
 
     node: int
@@ -43,7 +43,7 @@ class Border:
 
 
 def fuse_padding(graph: Graph, _target: Target) -> Graph:
-    """Borders of zeros become padding of the convolutions that alone read them."""
+    """A border of zeros that only a convolution reads becomes padding of the convolution."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         border = border_before(graph, index, rewrite.uses)
@@ -57,7 +57,7 @@ FUSE_PADDING = Pass("fuse_padding", "a border of zeros becomes padding of a conv
 
 
 def border_before(graph: Graph, index: int, uses: Uses) -> Border | None:
-    """The border right before a node, if that is a convolution which can take it; or None."""
+    """The border right before a node, if the node is a convolution that can take it; or None."""
     node = graph.nodes[index]
     maker = uses.only(node.args[INPUT], index) if node.op in CONVOLUTIONS and node.args else None
     if maker is None or graph.nodes[maker].op != PAD:

@@ -1,9 +1,9 @@
-"""What ends with a quantization and is one kernel, found in a graph.
+"""Chains of nodes that end with a quantization and become one node.
 
-Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
-dequantize, clamp (relu6), quantize: the kernel of the first does all of it. And it leaves the
-largest elements of windows as dequantize, max_pool2d, quantize with one scale and zero: those are
-found among the quantized numbers, in a quarter of the bytes. Both have the same bits as the steps.
+Between two convolutions or linear layers of quantized tensors the exporter leaves dequantize, clamp
+(relu6), quantize: the kernel of the first layer does all of it. Max pooling is left as dequantize,
+max_pool2d, quantize with one scale and zero: the fused node pools the quantized numbers, in a
+quarter of the bytes. Both give the same bits as the separate nodes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
 DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
 POOLS = ("aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
 
-# The node that makes a tensor which only a certain node reads; None where that is not so, or where
-# the node is another one already
+# (tensor, reader) -> the node that makes a tensor which only this node reads; None where another
+# node reads it, or where the node is already replaced
 Maker = Callable[[Tensor, int], int | None]
 
 
 def fuse_requantization(graph: Graph, _target: Target) -> Graph:
-    """What ends with a quantization becomes one node, where the first of these stood."""
+    """A chain that ends with a quantization becomes one node, in the place of its first node."""
     rewrite = Rewrite(graph)
 
     def maker(tensor: Tensor, reader: int) -> int | None:
@@ -63,7 +63,7 @@ class Quantized:
 
 
 def quantized(graph: Graph, index: int, maker: Maker) -> Quantized | None:
-    """What a quantization, the node of this index, ends."""
+    """The node for the chain that ends with the quantization at this index; None without one."""
     chain = _chain(graph, index, maker, 3)
     return _pool(graph, chain[1:], maker) or _requantized(graph, chain)
 
@@ -81,7 +81,7 @@ def _chain(graph: Graph, index: int, maker: Maker, count: int) -> list[int | Non
 
 
 def _pool(graph: Graph, chain: list[int | None], maker: Maker) -> Quantized | None:
-    """Largest elements between a dequantization and a quantization that undoes it."""
+    """Max pooling between a dequantization and a quantization that undoes it."""
     first, *others = indices = [i for i in chain if i is not None]
     if len(indices) != 3:
         return None
@@ -104,7 +104,7 @@ def _pool(graph: Graph, chain: list[int | None], maker: Maker) -> Quantized | No
 
 
 def _requantized(graph: Graph, chain: list[int | None]) -> Quantized | None:
-    """A product, dequantized and limited."""
+    """A product that is dequantized, limited and quantized again."""
     first, *others = indices = [i for i in chain if i is not None]
     if len(indices) != 4:
         return None

@@ -1,5 +1,5 @@
-"""Rotary embeddings of keys that go nowhere but into a cache: one kernel turns the keys and writes
-them there, and the values too.
+"""Rotary embeddings whose keys only go into a cache: one kernel rotates the keys and writes them
+and the values into the cache.
 
     turned, keys = rotary(query, key, cosines, sines)
     out, caches = sdpa_with_kv_cache(turned, keys, value, caches, ..)
@@ -18,13 +18,13 @@ from vkrt.work.target import Target
 
 ATTENTION = "sdpa_with_kv_cache.default"
 FUSED = "vkrt.rotary_sdpa_with_kv_cache.default"
-# Operators that turn queries and keys -> how, a kind of rotary.glsl
+# Operators that rotate queries and keys -> the kind of rotation in rotary.glsl
 ROTARIES = {"et_vk.apply_rotary_emb.default": "PAIRS",
             "et_vk.apply_rotary_emb_hf.default": "HALVES"}
 
 
 def fuse_rotary(graph: Graph, _target: Target) -> Graph:
-    """What turns queries and keys of attention with a cache becomes part of that."""
+    """The rotation of queries and keys becomes part of attention with a cache."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         maker = rotary_before(graph, index, rewrite.uses)
@@ -47,8 +47,8 @@ def _all(args: tuple) -> tuple:
 
 
 def rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
-    """The node that turns the queries and the keys of attention with a cache, and of nothing else;
-    None where there is none, or where the kernel cannot do that."""
+    """The node that rotates queries and keys of attention with a cache, and of nothing else;
+    None where there is none, or where the fused kernel cannot do its rotation."""
     node = graph.nodes[index]
     if node.op != ATTENTION or arguments(node) is None:
         return None

@@ -1,4 +1,4 @@
-"""Linear layers of one row that one kernel does: where a language model writes a token, many a
+"""Linear layers of one row that one kernel does. When a language model writes a token, many a
 dispatch costs more than its products.
 
     gate, up = linear(x, ..), linear(x, ..)      y = linear(x, ..), with the attribute gate
@@ -7,8 +7,8 @@ dispatch costs more than its products.
     scale, zero = choose_qparams(x)              the layers have the attribute qparams
     x = rms_norm(..)                             the layers have the attribute norm
 
-Layers of the same row stand where the first of them stood, those of a SwiGLU where the product
-stood. What only layers of one row read, its norm or how it is quantized, is done by their kernel.
+Fused layers of the same row take the place of the first of them, and a SwiGLU that of the product.
+The kernel of the layers also does the row's norm, or its quantization, if nothing else reads it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from vkrt.work.tensor import Tensor
 # Layers that one kernel does
 MOST = 3
 RMS_NORM, CHOOSE = "et_vk.rms_norm.default", "torchao.choose_qparams_affine.default"
-# Where the weights of a row have more bytes, doing its norm again and again costs more than a
-# dispatch of its own.
+# Where the layers of a row have weights of more bytes, repeating the row's norm costs more than a
+# dispatch for it.
 NORM_BYTES = 2 << 20
 
 
 def fuse_rows(graph: Graph, _target: Target) -> Graph:
     """Layers of one row become one node, and do the norm and the quantization of the row.
 
-    Where sizes change there may be one row at others: weights that one kernel reads then are
-    co-resident (`Graph.co_resident`) at these sizes too.
+    At other sizes of a dynamic graph there may be one row. The weights that one kernel reads there
+    are co-resident (`Graph.co_resident`) at these sizes, too.
     """
     if not any(declared(node, "of_row") for node in graph.nodes):
         return graph
@@ -61,7 +61,7 @@ class _Layer:
     """A node that may be a layer of one row.
 
     Attributes:
-        key: what two have in common that one kernel does.
+        key: equal for layers that one kernel can do.
         is_one: whether it has one row at these sizes.
         takes_norm: whether its kernel does the norm of its row.
         nbytes: of its constants.
@@ -95,16 +95,16 @@ def _layer_of(node: Node) -> _Layer | None:
 
 
 class _Rows:
-    """The stages, each of which goes on with the graph of the one before.
+    """The stages, each of which works on the graph that the stage before has made.
 
     Args:
-        layers: nodes as layers, as far as they have been looked at.
-        any_rows: whether layers of several rows are taken for such of one.
+        layers: the layers of the nodes that have been looked at.
+        any_rows: whether layers of several rows are treated as layers of one row.
 
     Attributes:
         graph: so far.
-        groups: numbers of nodes, each as it stood before, whose weights one kernel reads, or
-            several that do the same norm.
+        groups: sets of numbers of layers (before this pass) whose weights one kernel reads, or
+            several kernels that do the same norm.
     """
 
     def __init__(self, graph: Graph, layers: dict[Node, _Layer | None], any_rows: bool = False):
@@ -118,7 +118,7 @@ class _Rows:
                          for index, node in enumerate(graph.nodes)}
 
     def fused(self) -> Graph:
-        """The graph behind all stages."""
+        """The graph after all stages."""
         for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_qparams,
                       self._fuse_norms):
             stage()
@@ -128,8 +128,8 @@ class _Rows:
         return self.graph
 
     def _key(self, node: Node) -> Any:
-        """What two nodes have to have in common for one kernel; None for what is no layer of one
-        row."""
+        """A key that is equal for nodes that one kernel can do; None for a node that is no layer of
+        one row."""
         layer = self._layer(node)
         return layer.key if layer is not None and (layer.is_one or self._any_rows) else None
 
@@ -140,8 +140,8 @@ class _Rows:
 
     def _put(self, rewrite: Rewrite, index: int, node: Node, layers: Collection[int],
              gone: Collection[int] = ()) -> None:
-        """Puts a node that has the layers of these nodes, which are alike, in the place of another
-        one."""
+        """Puts a node in the place of another one; the new node has the layers of the nodes
+        `layers`, which are alike."""
         self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
         self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
                                                   for layer in layers))
@@ -188,7 +188,7 @@ class _Rows:
                         *(self._members[layer] for layer in layers)))
 
     def _fuse_qparams(self) -> None:
-        """What chooses how a row is quantized becomes part of the layers that quantize it."""
+        """The node that chooses how a row is quantized becomes part of the layers that read it."""
         rewrite, nodes = self._rewrite, self.graph.nodes
         for index, node in enumerate(nodes):
             if (node.op != CHOOSE or arguments(node) is None
@@ -225,8 +225,8 @@ class _Rows:
             rewrite.remove([index])
 
     def _layers_reading(self, uses: Uses, maker: Node) -> set[int]:
-        """The nodes that read what a node makes; none where one is no layer of one row, adds it to
-        its result, or is done under other conditions."""
+        """The nodes that read the results of a node; none where one of them is no layer of one row,
+        has such a result as its residual, or has another predicate."""
         readers = {reader for out in maker.outs for reader in uses.readers[out]}
         nodes = [self.graph.nodes[reader] for reader in readers]
         return readers if all(self._key(node) is not None and node.predicate == maker.predicate
@@ -235,8 +235,8 @@ class _Rows:
 
 
 def reads_weights_alone(graph: Graph, nodes: Collection[int], last: int) -> bool:
-    """Whether no node but these reads constants between the first of them and the node `last`:
-    weights are streamed in the order of the nodes that read them."""
+    """Whether no other node reads constants between the first of these nodes and the node `last`.
+    Weights are streamed in the order of the nodes that read them."""
     return not any(tensor.constant is not None for index in range(min(nodes), last)
                    if index not in nodes for tensor in graph.nodes[index].tensors())
 

@@ -1,8 +1,8 @@
-"""SiLU and what it gates.
+"""SiLU, and products with it.
 
-x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`, and a product with that, as in the
-gated layers of language models, is `vkrt.silu_mul`. This comes behind the epilogues: a silu that
-the exporter took apart is no epilogue, because its argument is read twice.
+x * sigmoid(x), into which exporters decompose SiLU (swish), becomes `silu`. A product with a
+`silu`, as in gated layers of language models, becomes `vkrt.silu_mul`. The pass comes after the
+epilogues: a decomposed silu is no epilogue, because its argument is read twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SILU_MUL = "vkrt.silu_mul.default"
 
 def fuse_silu(graph: Graph, _target: Target) -> Graph:
     """x * sigmoid(x) becomes silu(x), and silu(x) * y one node of x and y, where nothing else reads
-    what comes between."""
+    the tensor between."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         for source, gate in _factors(node):

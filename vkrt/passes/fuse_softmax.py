@@ -1,9 +1,9 @@
 """Softmax with the guard that exporters put around it, found in a graph.
 
-Attention that PyTorch takes apart (`scaled_dot_product_attention`) gives zeros for a row whose
-elements are all -inf, where softmax gives NaN: eq(x, -inf), logical_not, any, logical_not find such
-rows, and a `where` puts zeros into them. The kernel of softmax does all of that, with the same
-numbers: it knows the largest element of each row.
+PyTorch's decomposition of `scaled_dot_product_attention` gives zeros for a row whose elements are
+all -inf, where softmax gives NaN. The nodes eq(x, -inf), logical_not, any, logical_not find these
+rows, and a `where` puts zeros into them. The kernel of softmax does all of this with the same
+results, since it knows the largest element of each row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Guarded:
 
     Attributes:
         softmax: the node.
-        done: indices of the nodes that are not needed beside it, itself among them.
+        done: indices of the nodes that are no longer needed, the softmax among them.
     """
 
     softmax: Node
@@ -39,7 +39,7 @@ class Guarded:
 
 
 def fuse_softmax(graph: Graph, _target: Target) -> Graph:
-    """A softmax and the nodes of its guard become one node in the place of the last of these."""
+    """A softmax and the nodes of its guard become one node in the place of the guard's last one."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         found = guarded_softmax(graph, index, rewrite.uses) if node.op == WHERE else None
@@ -54,16 +54,16 @@ FUSE_SOFTMAX = Pass("fuse_softmax", "zeros for rows that a mask hides wholly, pu
 
 
 def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:
-    """The softmax whose guard ends with a node, a `where`; None if it is anything else."""
+    """The softmax whose guard ends with a `where` node; None where there is none."""
     where = graph.nodes[index]
     if len(where.args) != 3 or not all(isinstance(arg, Tensor) for arg in where.args):
         return None
     done: set[int] = set()
 
     def maker(tensor: Tensor, *names: str, like: Any = None) -> Node | None:
-        """The node behind a tensor that nothing else reads (but a node that makes zeros like it),
-        if it is an operator of one of these names. Copies between, changes of a layout that vkrt
-        does not have, are looked through."""
+        """The node that makes a tensor, if its operator has one of these names, and if nothing else
+        reads the tensor (but a node that makes zeros like it). Looks through copies, which only
+        change a layout that vkrt does not have."""
         while tensor in uses.maker and uses.count(tensor) == 1 + (tensor is like):
             node = graph.nodes[uses.maker[tensor]]
             done.add(uses.maker[tensor])
@@ -77,7 +77,7 @@ def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:
     is_empty, zeros, weights = where.args
     fill = maker(zeros, *FILLS)
     if fill is None:
-        # Of all layers, perhaps
+        # Several layers may share the zeros.
         done.clear()
         fill = graph.nodes[uses.maker[zeros]] if zeros in uses.maker else None
     if fill is None or not _is_zero(fill):
@@ -113,7 +113,7 @@ def _number(value: Any) -> Any:
 
 
 def _keeps(node: Node, dim: int, rank: int) -> bool:
-    """Whether an `any` is one over this dimension that leaves it there, with size 1."""
+    """Whether an `any` goes over this dimension alone, and keeps it with size 1."""
     if len(node.args) < 3 or node.args[2] is not True:
         return False
     dims = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]

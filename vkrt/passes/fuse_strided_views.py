@@ -1,9 +1,9 @@
-"""Products that read strided views of tensors where these lie, and put their rows where views do.
+"""Products that read strided views in place, and put their rows where the views behind them do.
 
 Attention as models write it cuts queries, keys and values out of the result of one layer, permutes
-them until heads are batches, and scales them by a number each. Products find rows at any regular
-distance (see `vkrt.ops.matmul_strided`) and have a factor of their own: what is between the layer
-and them is no work.
+them until heads are batches, and scales each by a number. Products read rows at any regular stride
+(see `vkrt.ops.matmul_strided`) and have a factor of their own, so the nodes between the layer and
+the products cost nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vkrt.work.tensor import Tensor
 
 
 def fuse_permutation(graph: Graph, _target: Target) -> Graph:
-    """Views behind a product after which its rows lie elsewhere become part of the product."""
+    """Views behind a product that permute its rows become part of the product."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if node.op != ATTENTION and not _is_product(node):
@@ -49,7 +49,7 @@ def fuse_permutation(graph: Graph, _target: Target) -> Graph:
 
 
 def fuse_factor(graph: Graph, _target: Target) -> Graph:
-    """Numbers that what a product reads is multiplied with become a factor of the product."""
+    """Numbers by which the inputs of a product are multiplied become a factor of the product."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if not _is_product(node):
@@ -68,7 +68,7 @@ def fuse_factor(graph: Graph, _target: Target) -> Graph:
 
 
 def mark_strided_views(graph: Graph, _target: Target) -> Graph:
-    """Views that nothing but products reads, also through such views, may stay where they are."""
+    """Marks views that only products read, also through other such views: they need no copy."""
     rewrite = Rewrite(graph)
     marked: set[int] = set()
     for index in reversed(range(len(graph.nodes))):
@@ -94,8 +94,7 @@ def _is_product(node: Node) -> bool:
 
 
 def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node]]:
-    """The views that alone read a product's result, one after the other: their indices, and they
-    themselves."""
+    """The views that alone read a product's result, in their order, as indices and as nodes."""
     places: list[int] = []
     views: list[Node] = []
     (tensor,) = product.outs
@@ -113,7 +112,7 @@ def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node
 
 
 def _number_before(rewrite: Rewrite, product: int, value: object) -> int | None:
-    """The multiplication by a number behind what a product reads, and views of it."""
+    """The multiplication by a number that makes an input of a product, also through views."""
     reader = product
     while (index := rewrite.uses.only(value, reader)) is not None and rewrite.is_free(index):
         node = rewrite.graph.nodes[index]

@@ -1,4 +1,4 @@
-"""From when to when the tensors of a graph are alive, by the graph alone."""
+"""Liveness: between which nodes the tensors of a graph are alive, by the graph alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vkrt.work.tensor import ITEMSIZE, Tensor, round_up
 
 
 def padded_bytes(tensor: Tensor) -> int:
-    """Bytes of a tensor as kernels have it: images with channels, others with the last dimension in
-    texels of 4 elements. Constants have none."""
+    """Bytes of a tensor as kernels pad it: texels have 4 channels in tensors of rank 4, and 4
+    elements of the last dimension in others. Constants have none."""
     if tensor.constant is not None:
         return 0
     packed = 1 if tensor.rank == 4 else tensor.rank - 1
@@ -28,12 +28,12 @@ class Liveness:
     """The memory of a graph's tensors over its nodes.
 
     Args:
-        again: nodes that are done a second time: they read inputs as they came, not the copy that
-            another node has made.
+        again: nodes that are done a second time: they read inputs of the method as they came, not
+            the copy that another node has made.
 
     Attributes:
-        root: the tensor in whose memory a tensor is: itself, or what it is a view of, or what it is
-            written over.
+        root: the tensor in whose memory a tensor is: itself, the tensor that it is a view of, or
+            the one that it is written over.
         at_node: bytes that are alive at each node.
     """
 
@@ -42,14 +42,14 @@ class Liveness:
         self._nbytes: dict[Tensor, int] = {}
         self._first: dict[Tensor, int] = {}
         self._last: dict[Tensor, int] = {}
-        # Inputs that nodes have read, and the copy that they have made; None where they need none
+        # Inputs that nodes have read -> the copies that these made, or None where none is needed
         self._copies: dict[Tensor, Tensor | None] = {}
         count = len(graph.nodes)
         for tensor in graph.inputs:
             if isinstance(tensor, Tensor):
                 self._enter(graph, tensor, -1)
                 self._nbytes[tensor] = tensor.numel * ITEMSIZE[tensor.dtype]
-        # States have memory of their own, and become there what they are behind the last node.
+        # The old and the new values of states have memory of their own.
         kept = {state.after for state in graph.states}
         for state in graph.states:
             self._enter(graph, state.before, -1)
@@ -68,7 +68,7 @@ class Liveness:
                 self._join(node.outs[0], self.root[source])
         for index, node in enumerate(graph.nodes):
             self._write_over(index, node)
-        # What begins and ends to be alive at each node; and before each, and behind the last
+        # Changes of the bytes alive at each node, and before each node and behind the last
         at_node, before = [0] * (count + 2), [0] * (count + 2)
         for tensor, first in self._first.items():
             if self.root[tensor] is tensor:
@@ -86,8 +86,8 @@ class Liveness:
         self._first[tensor], self._last[tensor] = first, graph.last_use(tensor)
 
     def _read_input(self, graph: Graph, tensor: Tensor, index: int, is_again: bool) -> None:
-        """The first node that reads an input makes a copy of it that lies as kernels have it, and
-        that others read, too."""
+        """The first node that reads an input copies it into the layout of kernels, if that is
+        another one. Later nodes read the copy."""
         if tensor not in self._copies or is_again:
             self._copies[tensor] = None
             if graph.nodes[index].op in BORDERED or padded_bytes(tensor) != self._nbytes[tensor]:
@@ -123,18 +123,18 @@ class Liveness:
                 return
 
     def around(self, start: int, results: Collection[Tensor]) -> int:
-        """Bytes that are alive while nodes from `start` on are done in strips: what is alive before
-        them, and their results."""
+        """Bytes that are alive while nodes from `start` on are done in parts: the tensors alive
+        before these nodes, and their results."""
         made = {self.root[out]: self._nbytes[out] for out in results}
         return self._before[start] + sum(made.values())
 
     def own_bytes(self, node: Node) -> int:
-        """Bytes that the results of a node take beside what they are made of."""
+        """Bytes of the results of a node that have memory of their own."""
         return sum(self._nbytes[out] for out in node.outs if self.root[out] is out)
 
     def cuts(self) -> set[int]:
-        """Before which nodes no more is alive than before their neighbours, and both ends: where it
-        is worth to begin or end a run of nodes."""
+        """The indices before which no more bytes are alive than before both neighbours, and both
+        ends of the graph. A run of nodes is worth beginning or ending only there."""
         last = len(self._before) - 1
         return {0, last, *(index for index in range(1, last) if self._before[index] <= min(
             self._before[index - 1], self._before[index + 1]))}

@@ -1,4 +1,4 @@
-"""What searches in a graph ask of nodes and tensors."""
+"""Pattern matching: the questions that passes ask about nodes and tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Uses:
 
     Attributes:
         maker: the node that makes a tensor, by index.
-        readers: the nodes that read it, once for each time; a condition is read by what it decides.
+        readers: the nodes that read it, once for each time; also those whose predicate reads it.
     """
 
     def __init__(self, graph: Graph):
@@ -30,7 +30,7 @@ class Uses:
                 self.readers[tensor].append(index)
 
     def is_result(self, tensor: Tensor) -> bool:
-        """Whether it is what the method gives or keeps."""
+        """Whether a tensor is an output of the method, or becomes the value of a state."""
         return tensor in self._results
 
     def count(self, tensor: Tensor) -> int:
@@ -38,16 +38,16 @@ class Uses:
         return len(self.readers[tensor]) + self.is_result(tensor)
 
     def only(self, value: Any, reader: int) -> int | None:
-        """The node that makes a tensor which nothing but the node `reader` reads, once; None for
-        any other value."""
+        """The node that makes a tensor, if only the node `reader` reads the tensor, and only once;
+        None for any other value."""
         if (not isinstance(value, Tensor) or self.readers[value] != [reader]
                 or self.is_result(value)):
             return None
         return self.maker.get(value)
 
     def without_views(self, index: int | None) -> list[int]:
-        """A node and those before it, through views that nothing else reads and that leave rows
-        rows, up to one that is no view; empty where there is none."""
+        """The chain from a node back through views to the first node that is no view. The views
+        keep the last dimension, and nothing else reads them. Empty where there is no such node."""
         chain: list[int] = []
         while index is not None:
             chain.append(index)
@@ -61,12 +61,12 @@ class Uses:
 
 
 def declared(node: Node, what: str) -> Any:
-    """What the declaration of a node's operator says; None where vkrt does not have it."""
+    """An attribute of the declaration of a node's operator; None where vkrt lacks the operator."""
     return getattr(operator(node.op), what, None)
 
 
 def takes_activation(head: Node, node: Node) -> bool:
-    """Whether the kernel of the first node can do what the second one is."""
+    """Whether the kernel of the first node can also do the second node, an activation."""
     return does_activation(head, declared(node, "activation"))
 
 
@@ -76,8 +76,8 @@ def does_activation(head: Node, activation: str | None) -> bool:
 
 
 def arguments(node: Node) -> dict[str, Any] | None:
-    """A node's arguments by the names of the schema; None where a file has wrong ones, which the
-    checks will say."""
+    """A node's arguments by the names of the schema; None where they are wrong, which checks report
+    later."""
     found = operator(node.op)
     assert found is not None  # else it would not be part of a chain
     try:

@@ -29,20 +29,20 @@ PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
 
 def run_passes(graph: Graph, target: Target,
                on_pass: Callable[[Pass, Graph], None] | None = None) -> Graph:
-    """The graph as passes rewrite it, those left out that the target skips; the same object where
-    nothing changes.
+    """The graph after all passes that the target does not skip; the same object where nothing
+    changes.
 
     Args:
-        on_pass: is given each pass that changed the graph, and what it made of it.
+        on_pass: called with each pass that changed the graph, and with the graph that it made.
 
     Raises:
-        InputError: the target skips what is no pass.
+        InputError: the target skips a name that no pass has.
         InternalError: a pass made a wrong graph of a right one.
     """
     names = [each.name for each in PASSES]
     if unknown := sorted(target.skipped.difference(names)):
         raise InputError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(names)}")
-    # A damaged program may read what nothing makes: lowering says so.
+    # A damaged program may read tensors that nothing makes: lowering reports them.
     if not target.fuses or next(order_faults(graph), None) is not None:
         return graph
     found = {node.op for node in graph.nodes}

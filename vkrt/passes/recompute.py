@@ -1,9 +1,9 @@
-"""Tensors that are made twice, so that they are not there in between.
+"""Tensors that are made twice, so that they take no memory in between.
 
-In squeeze-and-excite a tensor is multiplied by factors that are made of its means: all of it is
-there until they are. In the place of that the nodes that make it can be done once for the means,
-and once more for the product, in strips both times (`vkrt.passes.strips`). Which of them are,
-`vkrt.passes.division_plan` says.
+In squeeze-and-excite a tensor is multiplied by factors that are made of its means, so all of it is
+alive until the factors exist. Instead, the nodes that make it can be done twice, once for the means
+and once for the product, both times in strips (`vkrt.passes.strips`).
+`vkrt.passes.division_plan` chooses which nodes are.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class RecomputedRun:
 
     Attributes:
         start, end: the first node, and the one behind the last, by their indices.
-        graph: the graph in which they are there twice.
-        first, last: the same as `start` and `end`, by the indices that they have there.
-        runs: those of them that are in parts, by these indices.
+        graph: the graph that has these nodes twice.
+        first, last: `start` and `end` as indices of this graph.
+        runs: the runs of these nodes that are in parts, in this graph.
     """
 
     start: int
@@ -63,10 +63,11 @@ class RecomputedGraph:
     """A graph in which all nodes that can be done twice are there twice.
 
     Attributes:
-        graph: with these nodes.
-        places: of each node of the graph as it was, and of the one behind the last, the index here.
-        again: the indices of nodes that are done again.
-        cuts: the first of these, and the indices behind the means of rows, of each of them.
+        graph: with the repeated nodes.
+        places: for each node of the original graph, and for its end, the index here.
+        again: the indices of the repeated nodes.
+        cuts: for each recomputation the index of its first repeated node, and the index behind its
+            means of rows.
     """
 
     def __init__(self, graph: Graph, recomputations: Sequence[Recomputation]):
@@ -99,16 +100,16 @@ class RecomputedGraph:
 
     @cached_property
     def _before(self) -> list[int]:
-        """How many of the indices before each are between nodes that are done twice."""
+        """For each index, how many indices before it are between nodes that are done twice."""
         return list(accumulate((index in self._inside for index in range(self.places[-1] + 1)),
                                initial=0))
 
     def is_inside(self, index: int) -> bool:
-        """Whether what is alive before a node is not what it is where nothing is done twice."""
+        """Whether recomputation changes what is alive before a node."""
         return index in self._inside
 
     def recomputes(self, start: int, end: int) -> bool:
-        """Whether some of these nodes are done twice, or what is alive among them depends on it."""
+        """Whether some of these nodes are done twice, or this changes what is alive among them."""
         return self._before[end + 1] > self._before[start]
 
 
@@ -140,8 +141,8 @@ def _is_mean_of_pixels(node: Node) -> bool:
 
 
 def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
-    """The nodes, in order, that make a tensor of others that together have fewer bytes; empty
-    where there are none, or where one of them cannot be done in strips."""
+    """The nodes, in order, that make a tensor from inputs with fewer bytes in total; empty where
+    there are none, or where one of the nodes cannot be done in strips."""
     found: set[int] = set()
     inputs = {tensor}
     while inputs:
@@ -149,7 +150,7 @@ def _makers(graph: Graph, uses: Uses, tensor: Tensor) -> list[int]:
         index = uses.maker.get(largest)
         if index is None or not _can_recompute(graph.nodes[index]) or len(found) == MOST:
             return []
-        # What others read, too, is there in any case.
+        # A tensor that other nodes read, too, exists in any case.
         if found and not found.issuperset(uses.readers[largest]):
             return []
         found.add(index)
@@ -175,7 +176,7 @@ def _again(node: Node, others: dict[Tensor, Tensor]) -> Node:
     """A node that is done again.
 
     Args:
-        others: what is made again in the place of tensors; its result is added.
+        others: tensors -> those that are made again in their place; the node's result is added.
     """
     (out,) = node.outs
     made = Tensor(out.sizes, out.dtype, name=out.name)
@@ -186,7 +187,7 @@ def _again(node: Node, others: dict[Tensor, Tensor]) -> Node:
 
 
 def _by_rows(node: Node) -> tuple[Node, Node]:
-    """A mean of pixels as the means of each row, which are not rounded, and the mean of these."""
+    """A mean of pixels as two nodes: the means of all rows, not rounded, and the mean of these."""
     x, (out,) = node.args[0], node.outs
     rows = Tensor((*x.sizes[:3], 1), "float32", name=f"rows of {out.name}")
     return (replace(node, args=(x, [3], True, *node.args[3:]), outs=(rows,)),

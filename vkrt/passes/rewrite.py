@@ -1,4 +1,4 @@
-"""What passes are made of: a name, a rewrite of a graph, and the checks of what comes out."""
+"""Passes: a name, a rewrite of a graph, and the checks of the graph that it makes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Pass:
 
 
 class Rewrite:
-    """A graph, and the nodes that shall be others.
+    """A graph, and the changes of its nodes so far.
 
     Attributes:
-        graph: as it is.
+        graph: before the changes.
     """
 
     def __init__(self, graph: Graph):
@@ -50,29 +50,29 @@ class Rewrite:
         return self._uses
 
     def node(self, index: int) -> Node:
-        """The node of this index, as it shall be."""
+        """The node at this index, or the one that replaces it."""
         return self._changes.get(index) or self.graph.nodes[index]
 
     def is_free(self, *indices: int) -> bool:
-        """Whether nothing has been said of these nodes."""
+        """Whether none of these nodes is replaced or removed."""
         return self._changes.keys().isdisjoint(indices)
 
     def replace(self, index: int, node: Node, gone: Iterable[int] = ()) -> None:
-        """Puts a node in the place of another one; it does what those of `gone` did, too."""
+        """Replaces a node, and removes the nodes `gone`, whose work the new node does, too."""
         self._changes[index] = node
         self.remove(gone)
 
     def remove(self, indices: Iterable[int]) -> None:
-        """Takes nodes away whose results nothing reads."""
+        """Removes nodes whose results nothing reads."""
         self._changes |= dict.fromkeys(indices)
 
     def result(self) -> Graph:
-        """The rewritten graph; the same object where nothing was said, or where a node that would
-        go is wrong: lowering, which checks all that it gets, says so then."""
+        """The rewritten graph. The same object where nothing changes, or where a node that would be
+        replaced or removed is wrong: lowering checks all nodes, and then reports this one."""
         return self.draft() if self._is_right() else self.graph
 
     def draft(self) -> Graph:
-        """The same, whatever the nodes are that would go: to look at, and not to be lowered."""
+        """The rewritten graph without that check: to look at, not to be lowered."""
         return self.graph.rewritten(self._changes) if self._changes else self.graph
 
     def _is_right(self) -> bool:
@@ -80,7 +80,7 @@ class Rewrite:
 
 
 def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
-    """Whether nodes are as their operators' declarations say."""
+    """Whether nodes agree with the declarations of their operators."""
     try:
         for node in nodes:
             if node not in graph.checked:
@@ -91,8 +91,8 @@ def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
 
 
 def checked(graph: Graph, before: Graph, name: str) -> Graph:
-    """What a pass has made of a graph, with `Graph.checked`: the arguments, sizes and dtypes of the
-    nodes that are new are right, each tensor is made once, and before nodes read it.
+    """The graph that a pass has made, with `Graph.checked`. The arguments, sizes and dtypes of new
+    nodes have to be right; each tensor has to be made once, before nodes read it.
 
     Args:
         name: of the pass.
@@ -104,7 +104,7 @@ def checked(graph: Graph, before: Graph, name: str) -> Graph:
     for node in graph.nodes:
         if node not in old:
             try:
-                # What goes into another node has been checked before (`Rewrite.result`).
+                # Old nodes that go into another node have been checked (`Rewrite.result`).
                 for nested in node.nested():
                     if nested not in old:
                         known(nested.op).check(nested)
@@ -117,7 +117,7 @@ def checked(graph: Graph, before: Graph, name: str) -> Graph:
 
 
 def order_faults(graph: Graph) -> Iterator[str]:
-    """What is made twice, or read before it is made."""
+    """Messages about tensors that are made twice, never made, or read before they are made."""
     made = {tensor for tensor in graph.inputs if isinstance(tensor, Tensor)}
     made.update(state.before for state in graph.states)
     for node in graph.nodes:

@@ -1,7 +1,7 @@
-"""Nodes that choose the same scale and zero point, once.
+"""Nodes that choose the same scale and zero point are done once.
 
-The exporter quantizes the input of every linear layer anew, also where several have the same one
-(queries, keys and values): the first of such nodes is enough, and the layers share the rounded row.
+The exporter quantizes the input of every linear layer anew, also where several layers share it
+(queries, keys and values). The first of these nodes is enough: the layers share the rounded row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
 
 
 def share_qparams(graph: Graph, _target: Target) -> Graph:
-    """Readers of a repeated node's results read those of the first such node."""
+    """Readers of a repeated node's results read the results of the first such node instead."""
     rewrite = Rewrite(graph)
     first: dict[Any, tuple[Tensor, ...]] = {}
     same: dict[Tensor, Tensor] = {}

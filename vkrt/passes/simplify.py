@@ -1,11 +1,11 @@
-"""What exporters take apart, put together again before a graph is lowered.
+"""Operators that exporters decomposed, put together again before a graph is lowered.
 
-A tensor of one element that the file holds is a number: arithmetic with it is that of a tensor and
-a number, which needs no second operand, and nothing converts the number in every run.
+A constant of one element becomes a number. Arithmetic with a number needs no second operand, and
+nothing converts the number in every run.
 
 relu6(x + 3) / 6 is `hardsigmoid`; where(x > 0, x, x * w) is `leaky_relu` where w is a number, and
-`_prelu_kernel` where it is a tensor. The numbers are those of the separate kernels, in half
-precision without rounding in between; but hardsigmoid is rounded in another place.
+`_prelu_kernel` where it is a tensor. The results are those of the separate kernels, but half
+precision rounds nothing in between. Hardsigmoid is rounded in another place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-# What passes one value on, in the dtype of the result
+# Operators that pass one value on, in the dtype of the result
 COPIES = frozenset({"aten._to_copy.default", "dim_order_ops._to_dim_order_copy.default",
                     "aten.clone.default", "dim_order_ops._clone_dim_order.default"})
 
-# Of two tensors -> of a tensor and a number, which was the second and the first
+# Operators of two tensors -> those of a tensor and a number, which was the second, or the first
 WITH_NUMBER = {
     "aten.add.Tensor": ("aten.add.Scalar", "aten.add.Scalar"),
     "aten.sub.Tensor": ("aten.sub.Scalar", "aten.rsub.Scalar"),
@@ -36,7 +36,7 @@ WITH_NUMBER = {
 
 
 def simplify(graph: Graph, _target: Target) -> Graph:
-    """Operators that exporters took apart, and numbers that they made tensors, become one node."""
+    """Decomposed operators, and arithmetic with a number in a tensor, become one node."""
     rewrite = Rewrite(graph)
     found = _Simplifier(rewrite)
     for index, node in found.nodes.items():
@@ -50,10 +50,10 @@ SIMPLIFY = Pass("simplify", "numbers in tensors, hardsigmoid, leaky_relu and pre
 
 
 class _Simplifier:
-    """Finds what is simpler in a graph.
+    """Finds the nodes of a graph that can be simpler.
 
     Attributes:
-        nodes: the nodes to put in the place of the one with that index.
+        nodes: the simpler nodes, by the index of the node that each replaces.
         done: nodes whose results nothing reads any more.
     """
 
@@ -77,7 +77,7 @@ class _Simplifier:
         return self.nodes.get(index, self._graph.nodes[index])
 
     def _number(self, value: Any) -> float | None:
-        """The number that a tensor of one element is in every run; None for any other value."""
+        """The number that a one-element tensor has in every run; None for any other value."""
         if not isinstance(value, Tensor):
             return None
         if value.constant is not None and value not in self._rewrite.uses.maker:
@@ -121,7 +121,7 @@ class _Simplifier:
             bounds = arguments(inner)
             if bounds is None or not alike(node.outs[0], inner.outs[0]):
                 return
-            # What is limited first is limited again by the bounds found until now.
+            # This clamp comes first, so the bounds found so far limit its own bounds.
             low, high = (min(max(bound, low), high)
                          for bound in declared(inner, "bounds")(*bounds.values()))
             between.add(maker)
@@ -160,7 +160,7 @@ class _Simplifier:
                 or node.op == "aten.gt.Tensor" and self._number(number) == 0)
 
     def _keep_activations(self) -> None:
-        """Takes back what keeps an activation from being done with a sum or product."""
+        """Drops changes of sums and products whose kernels can do the activation that follows."""
         for index in list(self.nodes):
             node = self._graph.nodes[index]
             readers = self._rewrite.uses.readers[node.outs[0]]

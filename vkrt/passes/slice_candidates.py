@@ -28,7 +28,7 @@ def slice_candidates(graph: Graph, live: Liveness, target: Target, seconds: Sequ
         if has_one_row(chain.last):
             continue
         if chain.has_own_weights and graph.is_dynamic and target.storage == "texture3d":
-            # In images slices have weights of their own, and with one row nodes are whole.
+            # Slices in images have weights of their own, but nodes of one row need whole weights.
             continue
         around = bytes_around(chain, graph, live)
         whole = sum(seconds[chain.start:chain.end])
@@ -60,8 +60,8 @@ def _slice_bytes(chain: Chain, live: Liveness) -> int:
 
 
 def _more_seconds(chain: Chain, speed: Speed) -> float:
-    """What the nodes of a chain take longer in slices: more dispatches, which read what the hidden
-    channels are made of again, and what there is of the result."""
+    """How much longer the nodes of a chain take in slices. There are more dispatches, which read
+    the inputs of the chain again, and read and write the result so far."""
     again = {tensor for node in chain.nodes.values() for tensor in node.tensors()
              if tensor not in chain.dims}
     moved = sum(map(padded_bytes, again)) + 2 * sum(map(padded_bytes, chain.results))

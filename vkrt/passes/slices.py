@@ -1,11 +1,11 @@
-"""Nodes that are done for some hidden channels at a time: what is between them is never there as a
+"""Nodes that are done for some hidden channels at a time: the tensors between them never exist as a
 whole.
 
 Where a product sums over channels that only the nodes before it make, as in the blocks of mobile
 networks (1x1 convolution, depthwise convolution, 1x1 convolution) and in the MLPs of transformers,
-these channels need not be there at once. A slice of them is made and filtered, and the last node
-adds what it makes of that to what it made of the slices before. The arithmetic is the same; the
-last node's sums are carried in another order, in the memory of its result.
+these channels need not exist all at once. A slice of them is made and filtered, and the last node
+adds its sum over this slice to its sum over the slices before. The arithmetic is the same, but the
+last node adds in another order, in the memory of its result.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Chain:
     Attributes:
         start, end: the first node, and the one behind the last, by their indices. The last node
             sums over the hidden channels.
-        nodes: those that are done in slices, by their indices; others are done as a whole before.
+        nodes: the nodes that are done in slices, by index; others are done before, as a whole.
         dims: which dimension of each hidden tensor has the channels.
-        unit: a slice has a multiple of so many channels, but for the last one.
-        keeps_weights: whether linear layers make a slice with a whole weight, and not with rows of
-            it as a weight of their own.
+        unit: each slice but the last one has a multiple of so many channels.
+        keeps_weights: whether linear layers make a slice with the whole weight, instead of with
+            rows of it as a weight of their own.
         count: of slices.
     """
 
@@ -59,12 +59,12 @@ class Chain:
 
     @property
     def results(self) -> tuple[Tensor, ...]:
-        """What there is of it when it is done."""
+        """The tensors that the chain makes."""
         return self.last.outs
 
     @property
     def has_own_weights(self) -> bool:
-        """Whether its slices have weights of their own in images, which have no parts."""
+        """Whether its slices have weights of their own in images, of which no part can be read."""
         return _rule(self.last).divides
 
     def parts(self, graph: Graph) -> Slices:
@@ -84,15 +84,15 @@ class Chain:
 
     @property
     def slices(self) -> int:
-        """How many there are: with whole units in each perhaps fewer than `count`."""
+        """How many slices there are: whole units may make them fewer than `count`."""
         return -(-self.channels // self.width)
 
 
 def chains(graph: Graph, keeps_weights: bool = False) -> Iterator[Chain]:
-    """All that can be done in slices.
+    """All chains of a graph.
 
     Args:
-        keeps_weights: see `Chain`: where other sizes have the nodes whole, or in other slices.
+        keeps_weights: see `Chain`; for graphs that are whole, or in other slices, at other sizes.
     """
     uses = Uses(graph)
     for index, node in enumerate(graph.nodes):
@@ -121,18 +121,17 @@ def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
 
 
 def chains_at(graph: Graph, parts: Iterable[Slices | Strips]) -> list[Chain]:
-    """The chains of a graph that are in so many slices at other sizes, as many as there are at
-    these."""
+    """The chains that are in slices at other sizes and exist at these, too, in as many slices."""
     counts = {each.last: each.slices for each in parts if isinstance(each, Slices)}
     return [replace(chain, count=counts[number]) for chain in chains(graph, keeps_weights=True)
             if (number := graph.number_of(chain.end - 1)) in counts] if counts else []
 
 
 def _sums_over_channels(node: Node) -> bool:
-    """Whether a node is a product with a weight over all channels of what it reads, and its kernel
-    adds another tensor. In half precision partial sums would be rounded. Linear layers of one row
-    are whole, with the weights that slices of more rows have; of convolutions slices have weights
-    of their own, which are not loaded again for one pixel."""
+    """Whether a node is a product with a weight over all channels of its input, whose kernel adds
+    another tensor. In half precision partial sums would be rounded. Linear layers of one row stay
+    whole: they have the weights that slices of more rows have. Convolutions of one pixel do not:
+    their slices have weights of their own, and the whole weights would be loaded, too."""
     if node.is_host or node.predicate or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
         return False
     rule, takes = declared(node, "channels"), declared(node, "takes_residual")
@@ -152,13 +151,13 @@ def has_one_row(node: Node) -> bool:
 
 
 def _chain_to(graph: Graph, uses: Uses, end: int, keeps_weights: bool) -> Chain | None:
-    """The nodes that make what a node sums over, and that one; None where another node needs some
-    of it, or where one of them cannot be done in slices."""
+    """The chain of the node `end` and the nodes that make the channels it sums over; None where
+    another node needs some of these, or where a node of the chain cannot be done in slices."""
     last = graph.nodes[end]
     rule, hidden = _rule(last), last.args[0]
     dims = {hidden: rule.dim(hidden)}
     found = {end: last}
-    # What nodes read of which they need all channels
+    # The tensors of which nodes read all channels
     whole = {value for value in (*last.args[1:], *last.attributes.values())
              if isinstance(value, Tensor)}
     waiting = [hidden]
@@ -179,7 +178,7 @@ def _chain_to(graph: Graph, uses: Uses, end: int, keeps_weights: bool) -> Chain 
     if any(uses.is_result(tensor) or not found.keys() >= set(uses.readers[tensor])
            for tensor in dims):
         return None
-    # Others stand before the slices: they read nothing of these.
+    # Other nodes between are done before the slices: they read no hidden tensors.
     for index in range(start, end):
         if index not in found:
             whole.update(graph.nodes[index].reads())
@@ -199,8 +198,8 @@ def _rule(node: Node) -> ChannelRule:
 
 
 def _hidden_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, int] | None:
-    """The arguments of which a node needs the channels that it makes, with the dimensions that have
-    them; None where it cannot make some channels alone, all of them as before."""
+    """The arguments of which a node needs only the channels that it makes, with the dimensions that
+    have them; None where it cannot make some channels alone with the same results."""
     if node.is_host or node.predicate or len(node.outs) != 1 or node.outs[0].dtype != "float32":
         return None
     if declared(node, "channels") is not None:
@@ -217,8 +216,8 @@ def _hidden_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor,
 
 
 def _layer_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, int] | None:
-    """The same of a layer: none of one whose channels are all made of all of its input, and the
-    input of a depthwise convolution."""
+    """The same for a layer: the input of a depthwise convolution, and no arguments of a layer that
+    makes each channel from all of its input."""
     layer = arguments(node)
     if not layer or not node.attributes.keys() <= {EPILOGUE, BORDER}:
         return None
@@ -241,7 +240,7 @@ def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: R
     """A node that makes some hidden channels.
 
     Args:
-        parts: those of the tensors that nodes before it have made.
+        parts: the slices that nodes before it have made, by tensor.
     """
     (out,) = node.outs
     dim = chain.dims[out]
@@ -251,7 +250,7 @@ def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: R
     if layer is not None:
         return _layer_slice(node, layer, chain.keeps_weights, outs, parts, channels)
     rule = known(node.op).rows
-    assert rule is not None  # as of every other node of a chain
+    assert rule is not None  # every other node of a chain has one
     strip = rule.strip(node, dim, channels)
     return replace(strip, outs=outs, args=replaced(strip.args, parts),
                    attributes={name: replaced(value, parts)
@@ -281,9 +280,9 @@ def _added(node: Node, parts: Mapping[Tensor, Tensor], channels: Rows, before: T
     """The last node of a chain for some hidden channels.
 
     Args:
-        before: what it has made of the channels before them, to which it adds the rest; None for
-            the first ones, with which its bias and its residual are added.
-        is_last: whether no others follow, and its activation does.
+        before: the sum over the channels before these, to which the node adds; None for the first
+            channels, with which it adds its bias and its residual.
+        is_last: whether these are the last channels, behind which the activation comes.
     """
     (out,) = node.outs
     args = list(node.args)

@@ -21,7 +21,7 @@ from vkrt.work.tuning import LANES
 
 # How many strips are tried
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-# Where this part more bytes let fewer strips do, they are taken.
+# This part more bytes is accepted where fewer strips are enough then.
 SLACK = 1 / 16
 # Rows or pixels that the lanes of a product's largest register tile do together
 TILE = 4 * LANES
@@ -35,7 +35,7 @@ class StripCandidates:
     Args:
         seconds: that each node takes as a whole.
         limit: seconds that a region may take longer.
-        cuts: before which nodes regions may begin or end, beside those of `Liveness.cuts`.
+        cuts: indices beside `Liveness.cuts` at which regions may begin or end.
         wants: whether a region from one index to another is wanted.
     """
 
@@ -49,8 +49,8 @@ class StripCandidates:
         self._limit = limit
         self._cuts = live.cuts().union(cuts)
         self._wants = wants
-        # What each node takes longer by direct sums than by Winograd's method: its scratch memory
-        # is larger than strips.
+        # What each node takes longer without Winograd's method. Strips do without it: its scratch
+        # memory is larger than they are.
         self._saved = [saved_by_scratch(node, target) * (multiply_adds(node) or 0)
                        / target.speed.multiply_adds for node in graph.nodes]
         # The constants that each strip of a node reads
@@ -62,8 +62,8 @@ class StripCandidates:
                         if multiply_adds(node) else 0 for node in graph.nodes]
 
     def between(self, floor: int, ceiling: int) -> Iterator[DivisionCandidate]:
-        """Regions in strips, of those at whose nodes most bytes are alive more than `floor` bytes,
-        and no more than `ceiling`."""
+        """Candidates in strips for regions with a peak of more than `floor` bytes alive, and at
+        most `ceiling`."""
         for end in sorted(self._cuts)[1:]:
             for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
                 for region in _regions(self._graph, end, dim):
@@ -91,8 +91,8 @@ class StripCandidates:
                 return
             divided = replace(region, count=count)
             strips = math.ceil(1 / divided.share)
-            # In the middle, where rows are kept from earlier strips and for later ones; of two the
-            # last one may be empty.
+            # A strip in the middle keeps rows from earlier strips and for later ones. Of two strips
+            # the last one may be empty.
             numbers = (0, 1) if strips < 3 else (strips // 2,)
             nbytes = max(_strip_bytes(divided, live, number) for number in numbers)
             if nbytes + around >= least:
@@ -103,9 +103,9 @@ class StripCandidates:
                 return
 
     def _more_seconds(self, region: Region, count: int) -> float:
-        """What the nodes of a region take longer in so many strips: more dispatches, each of which
-        reads the weights, and copies of the rows that the next strip needs, too, which are put in
-        front of its own."""
+        """How much longer the nodes of a region take in so many strips. There are more dispatches,
+        each of which reads the weights; rows that the next strip needs, too, are copied and joined
+        with its own rows."""
         dispatches = moved = 0
         for index, windows in zip(region.nodes, region.windows):
             dispatches += 1
@@ -119,7 +119,7 @@ class StripCandidates:
             self._saved[index] + self._in_tiles(index, count) for index in region.nodes)
 
     def _in_tiles(self, index: int, count: int) -> float:
-        """What a product takes longer in so many strips where their tiles are emptier."""
+        """How much longer a product takes in so many strips because its tiles are emptier."""
         pixels = self._pixels[index]
         if not pixels:
             return 0.0
@@ -128,8 +128,8 @@ class StripCandidates:
 
 
 def regions_at(graph: Graph, parts: Iterable[Slices | Strips]) -> Iterator[Region]:
-    """The regions of a graph that are in strips at other sizes, in strips of as many rows; those
-    that have no more rows than one of these stay whole."""
+    """The regions of a graph that are divided at other sizes, in strips of as many rows; regions
+    with no more rows than one such strip stay whole."""
     ends = {graph.number_of(index): index + 1 for index in range(len(graph.nodes))}
     for each in parts:
         if isinstance(each, Strips) and each.last in ends:
@@ -147,7 +147,7 @@ def _row_dims(tensor: Tensor) -> list[int]:
 
 
 def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
-    """The regions that end before a node, with the rows of the last result in a dimension."""
+    """The regions that end before the node `end`; the last result has its rows in `dim`."""
     dims = {graph.nodes[end - 1].outs[0]: dim}
     whole: set[Tensor] = set()
     nodes: dict[int, Node] = {}
@@ -157,7 +157,7 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
         node = graph.nodes[start]
         found = operator(node.op)
         if not whole.isdisjoint(node.outs):
-            # Strips read all of it: it is made before them.
+            # Strips read this result as a whole: it is made before them.
             if node.is_host or not dims.keys().isdisjoint(node.outs):
                 return
             whole.update(node.tensors())
@@ -170,7 +170,7 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
         if used != [out]:
             return
         if out not in dims:
-            # Only what stands behind the region reads it.
+            # Only nodes behind the region read it.
             dims[out] = dim
         if dims[out] >= out.rank or out.sizes[dims[out]] < 2:
             return
@@ -188,16 +188,15 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
 
 
 def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
-    """The most bytes of a strip, and of what is kept from it and from the one before, that are
-    alive at once."""
+    """The most bytes alive at once in a strip, with the rows kept from it and the one before."""
     before, done = region.done(number - 1), region.done(number)
     first, later = region.kept(before), region.kept(done)
 
     def nbytes(tensor: Tensor, count: int) -> int:
         return padded_bytes(tensor) * max(count, 0) // region.size(tensor)
 
-    # In whose memory the rows of each tensor are: those that are written over others, or are a view
-    # of them, but those that go to rows which have been kept.
+    # The tensor in whose memory the rows of each tensor are. Rows may be written over others, or be
+    # a view of them, unless they are joined with kept rows.
     places: dict[Tensor, Tensor] = {}
     until: dict[Tensor, int] = {}
     for index, (out, windows) in zip(region.nodes, region.steps):
@@ -211,7 +210,7 @@ def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
     for index, (out, windows) in zip(region.nodes, region.steps):
         place = places[out]
         alive[place] = max(alive.get(place, 0), nbytes(out, done[out] - first[out]))
-        # Of tensors that are there as a whole the rows are copied.
+        # The rows of tensors that exist as a whole are copied.
         parts = sum(nbytes(tensor, (done[out] - before[out]) * region.size(tensor)
                            // region.size(out))
                     for tensor in windows if tensor not in done)

@@ -13,7 +13,7 @@ from vkrt.ops.rows import Windows
 from vkrt.work.target import Strips
 from vkrt.work.tensor import Tensor
 
-# What is left behind a strip has one of its own if it is more than this part of a strip.
+# Rows that are left behind a strip get a strip of their own if they are more than 1 / REST of one.
 REST = 8
 
 
@@ -22,16 +22,16 @@ class Region:
     """Nodes that are done in strips.
 
     In each strip the first node makes its next rows, and the nodes behind it the rows that can be
-    made of these. No row is made twice: rows that a later strip needs, too, are kept. What is still
-    missing of others behind the last rows of the first node is made in the last strip, too, where
-    it is little; otherwise there are further strips.
+    made of these. No row is made twice: rows that a later strip needs, too, are kept. When the
+    first node has made its last rows, the rows that other nodes still lack are made in the same
+    strip if they are few, and in further strips otherwise.
 
     Attributes:
         start, end: the first node, and the one behind the last, by their indices.
-        nodes: those that are done in strips, by their indices; others are done as a whole before.
-        dims: which dimension of each tensor has the rows, also of those that are read in parts.
+        nodes: the nodes that are done in strips, by index; others are done before, as a whole.
+        dims: which dimension has the rows, of each tensor that the nodes make or read in parts.
         windows: of each node, in order.
-        results: the tensors that nodes behind it, or the method's results, are made of.
+        results: the tensors that nodes behind the region read, or that the method returns or keeps.
         count: of strips of the first node.
     """
 
@@ -49,7 +49,7 @@ class Region:
 
     @cached_property
     def steps(self) -> list[tuple[Tensor, Windows]]:
-        """What each node makes, with its windows."""
+        """The tensor that each node makes, with the node's windows."""
         return [(node.outs[0], windows)
                 for node, windows in zip(self.nodes.values(), self.windows)]
 
@@ -67,8 +67,8 @@ class Region:
                       self.most_rows)
 
     def within(self, rows: int) -> Region | None:
-        """The same region in as few strips as have no more rows of the first node, or in as many
-        as there can be; None where it would be a single one."""
+        """The same region in the fewest strips that have at most `rows` rows of the first node, or
+        in as many strips as possible; None where one strip is enough."""
         size, divided = self.size(self.steps[0][0]), self
         for count in range(-(-size // rows), -(-size // self.least) + 1):
             divided = replace(self, count=count)
@@ -78,28 +78,28 @@ class Region:
 
     @cached_property
     def least(self) -> int:
-        """The fewest rows of a strip: products have other kernels for a single row, unless a row is
-        one of an image, which has several pixels."""
+        """The fewest rows of a strip. Products have other kernels for a single row; but a row of an
+        image has several pixels."""
         return 1 if all(out.rank == 4 and out.sizes[3] > 1 for out, _ in self.steps) else 2
 
     def _whole_strips(self, rows: int, size: int, strip: int) -> int:
-        """So many rows, or all where few of a strip's would be left: the last strip, behind which
-        nothing is kept, has these too."""
+        """`rows`, or all rows if only a small part of a strip would be left: the last strip, behind
+        which no rows are kept, has these, too."""
         return size if size - rows < max(self.least, strip // REST + 1) else rows
 
     def progress(self) -> list[dict[Tensor, int]]:
-        """`done` behind each strip, the first one being none."""
+        """`done` after each strip, and before the first one as the first entry."""
         found = [dict.fromkeys((out for out, _ in self.steps), 0)]
         while any(found[-1][out] < self.size(out) for out in self.results):
             found.append(self.done(len(found) - 1, found[-1]))
         return found
 
     def done(self, number: int, before: Mapping[Tensor, int] | None = None) -> dict[Tensor, int]:
-        """How many rows of each tensor that the nodes make are there behind a strip.
+        """How many rows of each tensor that the nodes make exist after a strip.
 
         Args:
-            before: behind the one before. Where a node could make many rows at once, as behind the
-                last rows of what it reads, it only makes its share.
+            before: the same after the strip before. With it, a node makes only its share, even if
+                it could make more rows at once, as after the last rows of its input.
         """
         steps = self.steps
         asked = {tensor for _, windows in steps for tensor in windows}
@@ -132,8 +132,8 @@ class Region:
 
     @cached_property
     def share(self) -> float:
-        """The share of all rows that a strip has: of the first node a multiple of 4 rows where
-        there are enough."""
+        """The share of all rows that one strip has. For the first node it is a multiple of 4 rows
+        where there are enough."""
         out, windows = self.steps[0]
         rows = -(-self.size(out) // self.count)
         if self.size(out) >= 8 * self.count:
@@ -141,7 +141,7 @@ class Region:
         return min(_whole_units(rows, windows) / self.size(out), 1)
 
     def kept(self, done: Mapping[Tensor, int]) -> dict[Tensor, int]:
-        """The first row of each tensor that is still needed to make more than what is done."""
+        """The first row of each tensor that is still needed for rows that are not done yet."""
         first = {out: done[out] for out, _ in self.steps}
         for out, windows in self.steps:
             if done[out] < self.size(out):
@@ -153,6 +153,6 @@ class Region:
 
 
 def _whole_units(rows: int, windows: Windows) -> int:
-    """So many rows or a few more: whole units."""
+    """`rows`, rounded up to whole units."""
     unit = max(window.unit for window in windows.values())
     return -(-rows // unit) * unit

@@ -1,12 +1,12 @@
-"""Nodes that are done in strips of rows: what is between them is never there as a whole.
+"""Nodes that are done in strips of rows: the tensors between them never exist as a whole.
 
-The arena is as large as the most that is alive at once. Often that is a tensor of which each row is
-needed for a few rows of the next tensor only: an expanded block of channels, the hidden layer of an
-MLP, the scores of attention. A run of nodes from one small tensor to the next is then done strip by
-strip: each node makes its next rows of what the nodes before it have made, and keeps copies of the
-rows that it will need again, as convolutions do. The arithmetic is the same.
+The arena is as large as the most bytes alive at once. Often a single tensor takes these bytes, and
+a few rows of the next tensor need only a few of its rows: an expanded block of channels, the hidden
+layer of an MLP, the scores of attention. A run of nodes from one small tensor to the next is then
+done strip by strip. Each node makes its next rows from those that the nodes before it have made.
+Rows that it needs again, as convolutions do, are copied and kept. The arithmetic is the same.
 
-Which runs, and how many strips, `vkrt.passes.division_plan` says.
+`vkrt.passes.division_plan` chooses the runs and the numbers of strips.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vkrt.work.tensor import Tensor
 
 
 def in_strips(graph: Graph, region: Region, rereads: bool = False) -> list[tuple[int, Node]]:
-    """The nodes of a run, strip after strip, and what joins its results.
+    """The nodes of a run, strip after strip, and the nodes that join the strips of its results.
 
     Args:
         rereads: as `Target.rereads`.
@@ -42,7 +42,7 @@ def in_strips(graph: Graph, region: Region, rereads: bool = False) -> list[tuple
 
 
 class _StripMaker:
-    """The nodes of strips in the making.
+    """Makes the nodes of the strips, one strip after the other.
 
     Attributes:
         results: the strips so far of each result of the region.
@@ -55,8 +55,8 @@ class _StripMaker:
         # The number of the present strip, and its weights
         self._strip = 0
         self._weights: dict[Tensor, Tensor] = {}
-        # Of the tensors that the nodes make: how many rows were there before the present strip, and
-        # are behind it; the first row that is needed in it, and behind it.
+        # For each tensor that the nodes make: how many rows exist before the current strip and
+        # after it, and the first row that is needed in the strip and after it
         self._before: Mapping[Tensor, int] = {}
         self._done: Mapping[Tensor, int] = region.progress()[0]
         self._first: dict[Tensor, int] = {}
@@ -68,15 +68,15 @@ class _StripMaker:
         self._nodes: list[Node] = []
 
     def begin(self, done: Mapping[Tensor, int]) -> None:
-        """Begins with a strip, behind which so many rows are there."""
+        """Begins a strip, after which so many rows of each tensor exist."""
         self._before, self._done = self._done, done
         self._first, self._later = self._later, self._region.kept(self._done)
         self._weights.clear()
         self._strip += 1
 
     def nodes_for(self, node: Node, windows: Windows) -> list[Node]:
-        """What a node becomes in the present strip: what makes its rows, joins them with those that
-        are kept from earlier strips, and copies those that later strips need."""
+        """The nodes that a node becomes in the current strip: they make its rows, join these with
+        the rows kept from earlier strips, and copy the rows that later strips need."""
         out = node.outs[0]
         dim, rows = self._region.dims[out], (self._first[out], self._done[out])
         made = self._before[out], self._done[out]
@@ -90,7 +90,8 @@ class _StripMaker:
             if there is None:
                 there = new
             else:
-                # What goes into a join goes there when it is made: rows that are kept do so now.
+                # The parts of a join are written in place when they are made: a slice copies kept
+                # rows there.
                 view = self._cut(there, dim, (0, there.sizes[dim]))
                 there = _with_rows(out, dim, rows)
                 self._nodes.append(_join([view, new], there, dim))
@@ -108,7 +109,7 @@ class _StripMaker:
     def _make(self, node: Node, windows: Windows, dim: int, rows: Rows) -> Tensor:
         """Adds the node that makes some rows of a result."""
         declared = known(node.op).rows
-        assert declared is not None  # as of every node of a region
+        assert declared is not None  # every node of a region has one
         parts = {tensor: self._part(tensor, window.needed(rows, tensor.sizes[window.dim]))
                  for tensor, window in windows.items()}
         if self._rereads:
@@ -123,11 +124,11 @@ class _StripMaker:
         return outs[0]
 
     def _weight(self, tensor: Tensor) -> Tensor:
-        """A weight as it is read for the present strip."""
+        """A weight as the current strip reads it: with a key of its own."""
         if tensor not in self._weights:
             constant = tensor.constant
             assert constant is not None
-            # With a key of its own it is a weight of its own; another run may read it, too.
+            # The key makes it a separate weight. It names the run, as others may read the same one.
             key = (f"{constant.key or constant.offset}, strip {self._strip} from node "
                    f"{self._region.start}")
             self._weights[tensor] = replace(tensor, constant=replace(constant, key=key))
@@ -143,7 +144,7 @@ class _StripMaker:
         return self._parts[there, rows]
 
     def _rows(self, tensor: Tensor, rows: Rows) -> Tensor:
-        """Adds a node that takes some rows of those that are there."""
+        """Adds a node that takes some rows of a tensor, of those that exist."""
         dim = self._region.dims[tensor]
         there, own = self._there.get(tensor, (tensor, (0, 0)))
         return self._cut(there, dim, (rows[0] - own[0], rows[1] - own[0]))
@@ -161,7 +162,7 @@ def _join(parts: list[Tensor], whole: Tensor, dim: int) -> Node:
 
 
 def _with_rows(tensor: Tensor, dim: int, rows: Rows, size: int | None = None) -> Tensor:
-    """A tensor like another one, with these rows in the place of `size`, by default of all."""
+    """A tensor like another one, but with these rows in `dim`, if it has `size` rows there."""
     size = tensor.sizes[dim] if size is None else size
     sizes = tuple(rows[1] - rows[0] if d == dim and n == size else n
                   for d, n in enumerate(tensor.sizes))

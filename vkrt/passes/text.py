@@ -14,8 +14,8 @@ def text_of(graph: Graph) -> str:
     """The graph as lines: the number of each node in the graph before passes, the tensors that it
     makes, its operator with the arguments, and where it stands in the file.
 
-    %N is a tensor that is computed or given, cN a constant of the file; behind the arguments are
-    the attributes (`vkrt.ops.attributes`).
+    %N is a tensor that is computed or given, cN a constant of the file; attributes
+    (`vkrt.ops.attributes`) follow the arguments.
     """
     names = _Names()
     inputs = ", ".join(names.typed(value) for value in graph.inputs)
@@ -41,7 +41,7 @@ class _Names:
         self._names: dict[Tensor, str] = {}
 
     def __call__(self, value: Any) -> str:
-        """A value of a node or of the graph's border."""
+        """An argument of a node, or an input or output of the graph, as text."""
         if isinstance(value, Tensor):
             if value.constant is not None and value not in self._names:
                 return self.typed(value)

@@ -2,8 +2,8 @@
 
 Two requests may share bytes when their lifetimes do not meet. Finding the smallest arena is
 NP-hard, but the bytes alive at once are a lower bound that simple greedy orders reach for most
-programs. So orders are tried from the cheapest on until one reaches the bound, and what is left of
-a gap is searched with a bounded number of steps. Everything is deterministic.
+programs. So orders are tried, the cheapest first, until one reaches the bound. If a gap is left,
+it is searched with a bounded number of steps. Everything is deterministic.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Request:
         nbytes: bytes it takes.
         alignment: its offset is a multiple of this many bytes.
         first, last: the times at which it is alive, both included.
-        image: an image, which may not share a page of `granularity` bytes with a living buffer.
+        image: whether it is an image, which may not share a page of `granularity` bytes with a
+            living buffer.
     """
 
     nbytes: int
@@ -64,15 +65,15 @@ def lower_bound(requests: Sequence[Request]) -> int:
     """The most bytes alive at once, in bytes.
 
     Every offset is a multiple of the common divisor of all alignments, so each request takes its
-    size rounded up to that; only the one at the end of the arena, among those alive together, need
-    not be whole.
+    size rounded up to this divisor. Only the last request in the arena, of those alive at once,
+    need not be rounded.
     """
     if not requests:
         return 0
     unit = math.gcd(*(r.alignment for r in requests))
     alive = most = 0
     ends: list[tuple[int, int]] = []  # (last, bytes) of those alive
-    slacks: list[tuple[int, int]] = []  # (minus what rounding added, last), of others as well
+    slacks: list[tuple[int, int]] = []  # (minus what rounding added, last), also of ended ones
     for request in sorted(requests, key=lambda r: r.first):
         while ends and ends[0][0] < request.first:
             alive -= heappop(ends)[1]
@@ -82,13 +83,13 @@ def lower_bound(requests: Sequence[Request]) -> int:
         heappush(slacks, (request.nbytes - whole, request.last))
         while slacks[0][1] < request.first:
             heappop(slacks)
-        # It grows only where a request begins: one that ends takes more than its slack.
+        # The bound grows only where a request begins: one that ends frees more than its slack.
         most = max(most, alive + slacks[0][0])
     return most
 
 
-# Within, the same requests are packed once: plans that are compared differ in their weights, and
-# most of them have the same activations.
+# Inside `with packing_once():`, the same requests are packed once. Plans that are compared differ
+# in their weights, but most of them have the same activations.
 packing_once: Once[ArenaLayout] = Once("layouts")
 
 
@@ -142,7 +143,7 @@ def _sweep(requests: Sequence[Request], granularity: int) -> tuple[list[int], in
 
 
 def _pages(start: int, end: int, granularity: int) -> tuple[int, int]:
-    """The pages that an interval touches: what shares none of them keeps clear of it."""
+    """The bytes of all pages that an interval touches."""
     return start // granularity * granularity, round_up(end, granularity)
 
 
@@ -189,7 +190,7 @@ class _Search:
         self.granularity = granularity
         self.conflicts = conflicts
         self.best = best
-        # Each request placed as low as it goes, from the lowest on, gives the same packing again.
+        # Placing the requests in this order, each as low as it goes, gives the same packing again.
         self.order = sorted(range(len(requests)), key=lambda i: (best.offsets[i], i))
         self.visits = 0
 
@@ -227,7 +228,7 @@ class _Search:
         yield "by neighbours", sorted(everything, key=lambda i: (-alive[i], -requests[i].nbytes, i))
 
     def _breadths(self) -> list[int]:
-        """For each request the most bytes alive at once while it is."""
+        """For each request, the most bytes that are alive at once during its lifetime."""
         requests = self.requests
         changes: dict[int, int] = {}
         for request in requests:
@@ -270,10 +271,10 @@ class _Search:
         self.best = ArenaLayout(tuple(offsets), top, self.best.lower_bound, method)
 
     def _climb(self) -> None:
-        """Changes the order until what did not fit does.
+        """Changes the order until all requests fit into fewer bytes.
 
-        The request that ends an attempt is placed earlier in the next: those that are hard to place
-        gather at the front, and attempts that fail are short.
+        The request that ends an attempt is placed earlier in the next one. So requests that are
+        hard to place gather at the front, and attempts that fail are short.
         """
         import random  # which many programs do not need
 

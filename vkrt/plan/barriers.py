@@ -1,8 +1,8 @@
 """Barriers between steps, from what they read and write in memory.
 
 Steps are ordered by ranges of bytes, not by storages: activations share the arena, so a step may
-overwrite what an earlier one read under another name. One global barrier orders everything before
-it, so a step needs one only for a hazard with the steps since the last.
+overwrite bytes that an earlier step read as another storage. One global barrier orders everything
+before it, so a step needs a barrier only for a hazard with the steps since the last one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ranges:
 def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
     """The bytes of an operand: its part of a buffer, all of an image; None where it has no place.
 
-    One without elements counts as the bytes that its descriptor has all the same.
+    An operand without elements counts as the bytes that its descriptor has nevertheless.
     """
     found = plan.places.get(operand.storage.id)
     if found is None:
@@ -75,9 +75,9 @@ def barriers(work: CommandList, plan: MemoryPlan) -> tuple[bool, ...]:
     """For each step whether a global memory barrier (all writes to all reads and writes) has to
     come before it.
 
-    A host call ends the submission. Waiting for that orders them, and every submission begins
-    with a barrier of its own, behind all that the host and the device did before. So neither the
-    call nor the step behind it needs one here.
+    A host call ends the submission, and the host waits for that. Every submission begins with a
+    barrier of its own, behind everything that the host and the device did before. So neither the
+    call nor the step behind it needs a barrier here.
     """
     first_uses = _first_uses(work)
     reads, writes = Ranges(), Ranges()
@@ -109,12 +109,12 @@ def transitions(work: CommandList, plan: MemoryPlan,
                 needed: Sequence[bool]) -> dict[int, tuple[int, ...]]:
     """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before.
 
-    That step may be of any kind that runs on the device, also one that copies buffers.
+    That step may be any step that runs on the device, also a copy of buffers.
 
-    Activations' images need it once in every run, because other tenants of the arena may have
-    overwritten them since the last. They are moved up to the barrier before the first use, or to
-    the start of the submission, so that they go into the same command and stall nothing more: what
-    the memory held is not used after that barrier, or the first use would have one of its own.
+    Images of activations need the transition once in every run, because other storages in the arena
+    may have overwritten them since the last run. Transitions move up to the last barrier before the
+    first use, or to the start of the submission: they become part of it, and stall nothing more. If
+    the old bytes were used after that barrier, the first use would have a barrier of its own.
 
     Args:
         needed: what `barriers` says of the same command list and plan.
@@ -135,7 +135,7 @@ def transitions(work: CommandList, plan: MemoryPlan,
 
 
 def _first_uses(work: CommandList) -> dict[int, list[Operand]]:
-    """The image operands that are not weights and touched for the first time, by step."""
+    """The image operands that each step is the first to touch, without weights, by step."""
     seen: set[int] = set()
     result: dict[int, list[Operand]] = {}
     for index, step in enumerate(work.steps):

@@ -49,13 +49,13 @@ class _WeightBlock:
     def __init__(self, granularity: int):
         self.granularity = granularity
         self.type_bits = ANY_TYPE
-        # By "is an image"; offsets of images count from where the images begin.
+        # Keys: whether it is an image. Offsets of images count from where the images begin.
         self._places: dict[bool, list[Place]] = {False: [], True: []}
         self._ends = {False: 0, True: 0}
         self._alignments = {False: 1, True: 1}
 
     def has_room(self, storage: Storage, needs: tuple[int, int, int], max_bytes: int) -> bool:
-        """Whether one more weight leaves it within `max_bytes` and some type of memory."""
+        """Whether the block with one more weight fits `max_bytes` and some type of memory."""
         nbytes, alignment, bits = needs
         image = storage.is_image
         ends, alignments = dict(self._ends), dict(self._alignments)
@@ -93,7 +93,7 @@ def weight_blocks(work: CommandList, requirements: Requirements, granularity: in
     """Blocks of consecutive weights, and the bytes of the largest of these weights.
 
     Args:
-        elsewhere: ids of storages that have no block here: mapped, or in the pool.
+        elsewhere: ids of storages that have no block here: mapped, shared, or in the pool.
     """
     blocks: list[Block] = []
     block: _WeightBlock | None = None
@@ -117,7 +117,7 @@ def weight_blocks(work: CommandList, requirements: Requirements, granularity: in
 
 
 def state_blocks(work: CommandList, requirements: Requirements) -> list[Block]:
-    """The block of what is kept from run to run: nothing shares its memory, at any time."""
+    """The block of the states: nothing shares their memory, at any time."""
     places: list[Place] = []
     end, alignment, type_bits = 0, 1, ANY_TYPE
     for record in work.states:
@@ -140,8 +140,8 @@ def _kind(storage: Storage, is_read: bool, unified: bool, reads_slowly: bool) ->
 def activation_blocks(work: CommandList, requirements: Requirements, granularity: int,
                       unified: bool, reads_slowly: bool = False
                       ) -> tuple[list[Block], list[ArenaLayout]]:
-    """The arena, and a host block where the device's memory is not host-visible, or for what the
-    host reads where it would read that slowly.
+    """The arena, and a host block: for inputs and outputs where device memory is not host-visible,
+    or for what the host reads where it reads device memory slowly.
 
     Storages without a memory type in common (buffers and images of some drivers) get an arena each.
     """

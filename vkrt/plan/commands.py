@@ -47,11 +47,11 @@ from vkrt.work.tensor import MIN_BYTES, Operand
 # What the host, prepack, earlier submissions and earlier runs may have done
 BEFORE = (HOST_STAGE | COMPUTE_STAGE | TRANSFER_STAGE, HOST_WRITE | SHADER_WRITE | TRANSFER_WRITE)
 
-# Everything before it is seen by the host once the fence is signaled.
+# Once the fence is signaled, the host sees everything before this barrier.
 TO_HOST = BarrierCommand(COMPUTE_STAGE | TRANSFER_STAGE, SHADER_WRITE | TRANSFER_WRITE,
                          HOST_STAGE, HOST_READ)
 
-# Words of push constants (shaders/common/params.glsl); what is behind them is always compiled in.
+# Words of push constants (shaders/common/params.glsl); later parameters are always compiled in.
 PUSHED = 32
 
 
@@ -109,7 +109,7 @@ class _Commands:
     def _submission(self, first: int, end: int) -> SubmissionRecord:
         steps = self.work.steps[first:end]
         host = None
-        # Without steps where a weight that it waits for is only read later at these sizes
+        # A submission has no steps where its weights are only read later at these sizes.
         if steps and isinstance(steps[-1], HostCall):
             host = self._host(steps[-1])
         return SubmissionRecord(tuple(self._commands(first, steps)), host)
@@ -123,7 +123,7 @@ class _Commands:
         for number, step in enumerate(steps, first):
             if isinstance(step, HostCall):
                 continue
-            # The submission's own barrier was the one of its first step, with the images.
+            # The first step has the submission's own barrier, with its images.
             if number > first and (self.alone or self.barriers[number]
                                    or number in self.transitions):
                 yield BarrierCommand(stages, writes, stages, reads | writes,
@@ -142,7 +142,7 @@ class _Commands:
 
     def _binding(self, number: int, kind: str, operand: Operand, is_written: bool) -> Binding:
         is_view = kind == "uniform_texel_buffer"
-        # Several dispatches read the same: one record for all of them
+        # Several dispatches may have the same binding: one record serves them all.
         key = (number, DESCRIPTOR_TYPES[kind], self._range(operand),
                TEXEL_FORMATS[operand.dtype] if is_view else 0, is_written)
         found = self.bindings.get(key)
@@ -153,8 +153,8 @@ class _Commands:
     def _range(self, operand: Operand) -> Range:
         """The bytes of an operand.
 
-        Descriptors cannot be empty: one without elements, of which nothing is read, has the first
-        bytes of its storage, which is never smaller.
+        Descriptors cannot be empty. An operand without elements, of which nothing is read, gets the
+        first bytes of its storage, which is never smaller.
         """
         nbytes = operand.nbytes
         key = (operand.storage.id, operand.offset if nbytes else 0, nbytes or MIN_BYTES)

@@ -1,4 +1,4 @@
-"""What weights are made of, as texts that are equal where the weights are."""
+"""The contents of weights, as texts that are equal where the weights are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vkrt.work.records import Prepack
 def contents_of(work: CommandList) -> dict[int, str]:
     """For each storage of weights a text of everything that decides its bytes, and how it is read.
 
-    Texts of command lists of one program can be compared: other programs have other files.
+    Only texts of command lists of one program can be compared: other programs have other files.
     """
     parts: dict[int, list[object]] = {}
     for record in work.prepacks:

@@ -11,8 +11,8 @@ from vkrt.shader import Shader, shader_library
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import LOCAL_SIZE, Dispatch
 
-# A shader that a command list would specialize for more dispatches than these has its sizes pushed
-# instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.
+# With "all", a shader with more different dispatches than these has its sizes pushed instead:
+# compiling it so often takes longer than many runs gain.
 MAX_SPECIALIZED = 96
 
 
@@ -55,7 +55,8 @@ class KernelChooser:
         return Kernel(step.shader, constants_of(ids, step.params, step.constants))
 
     def _constant_ids(self, shader: Shader) -> tuple[int, ...]:
-        """Ids of what is compiled in: always what selects code, and what a dispatch is."""
+        """Ids of the constants that are compiled in. Those that select code, or describe the
+        dispatch, always are."""
         chosen = self._specialization
         names = chosen.few.get(_family(shader.name), ()) if chosen.sizes == "few" else ()
         everything = chosen.sizes == "all" and shader.name not in self._pushed
@@ -83,14 +84,14 @@ def pushed_kernel(shader: Shader, params: Sequence[int], constants: Sequence[int
 
 def constants_of(ids: Sequence[int], params: Sequence[int],
                  constants: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The values of specialization constants: parameters, or what a dispatch is."""
+    """(id, value) of specialization constants: parameters, or properties of the dispatch."""
     return tuple((number, constants[number - LOCAL_SIZE] if number >= LOCAL_SIZE
                   else params[number]) for number in ids)
 
 
 def _family(shader: str) -> str:
-    """The family of a shader: without its variant, and without what its registers hold, as in
-    conv2d_8x8 and conv2d_depthwise_2."""
+    """The family of a shader: its name without the variant, and without the register tile at its
+    end, as in conv2d_8x8 and conv2d_depthwise_2."""
     file = shader.partition(".")[0]
     family, _, tile = file.rpartition("_")
     return family if tile.replace("x", "", 1).isdecimal() else file

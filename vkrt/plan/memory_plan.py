@@ -1,4 +1,4 @@
-"""The records of a memory plan, which `vkrt.plan.plan` makes and which becomes an executable."""
+"""The records of a memory plan: `vkrt.plan.plan` makes it, and an executable is made from it."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class MemoryPlan(MemoryFigures):
 
     Attributes:
         placements: of the weights.
-        blocks: the weights' first, in the order of prepack, then activations.
+        blocks: the weights' first, in the order of prepack, then pool, states and activations.
         batches: the prepack schedule of the staged weights.
         stream: the plan of streamed weights, None where there are none.
         submissions: (first step, end) of what is submitted at once; a host call ends its own.
-        granularity: bytes that buffers and images in one block are apart, a multiple of them.
+        granularity: a page of so many bytes in a block holds only buffers, or only images.
     """
 
     placements: Placements = Placements((), ())

@@ -1,4 +1,4 @@
-"""Answers that plans which are compared have in common."""
+"""Answers that are shared by the plans that are compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 
 
 class Once(Generic[Answer]):
-    """Answers that are found once for each key within a `with` of a call, and anew outside."""
+    """Answers that are found once for each key inside of `with once():`, and anew outside of it."""
 
     def __init__(self, name: str):
         self._answers: ContextVar[dict[Hashable, Answer] | None] = ContextVar(name, default=None)
@@ -25,7 +25,7 @@ class Once(Generic[Answer]):
             self._answers.reset(token)
 
     def answer(self, key: Hashable, find: Callable[[], Answer]) -> Answer:
-        """What `find` gives, now or for the same key before."""
+        """The result of `find`, now or from an earlier call with the same key."""
         answers = self._answers.get()
         if answers is None:
             return find()

@@ -1,6 +1,6 @@
-"""The options of loading a program, said once: `LoadOptions` has the names, the values allowed, the
-defaults and a sentence about each. The command's options are generated from it, and a test holds
-the docstring of `vkrt.load` to it.
+"""The options of loading a program, in one place: `LoadOptions` has the names, the values allowed,
+the defaults and a sentence about each. The command's options are generated from it, and a test
+compares the docstring of `vkrt.load` with it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _option(default: Any, text: str, *, choices: Sequence[str] = (), metavar: st
         text: what it is, in words for the user; where the default is None, also what that means.
         choices: the values allowed; without any, `__post_init__` checks the value.
         metavar: what stands for the value in the command's help.
-        parse: makes the value of a word on the command line.
+        parse: makes the value from a word on the command line.
     """
     return field(default=default, metadata={"help": text, "choices": tuple(choices),
                                             "metavar": metavar, "parse": parse})

@@ -59,11 +59,11 @@ class Placements:
                      if placement.kind in kinds)
 
     def storages(self, *kinds: str) -> frozenset[int]:
-        """Ids of their storages."""
+        """Ids of the storages of these weights."""
         return frozenset(weight.storage for weight in self.weights(*kinds))
 
     def prepacks(self, *kinds: str) -> tuple[int, ...]:
-        """Indices of their prepacks."""
+        """Indices of the prepacks of these weights."""
         return tuple(weight.prepack for weight in self.weights(*kinds))
 
 
@@ -73,24 +73,23 @@ def placements_of(work: CommandList, weights: str, *, unified: bool,
     """The placement of each weight of a command list, before any budget.
 
     Args:
-        weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
-            is the least copying for the rest; "map" maps on any device (one with memory of its own
-            then reads the host's in every run, and any driver is trusted to read it) and insists
-            that something can be; "direct" maps
-            nothing; "copy" goes through staging; "stream" is "direct" (which weights then stream
-            is for the budget to say).
+        weights: one of `WEIGHTS`. "auto" maps weights where the memory is shared, and copies the
+            rest as little as possible. "map" maps on any device, and insists that some weight can
+            be mapped. (A device with memory of its own then reads the host's in every run, and any
+            driver is trusted to read it.) "direct" maps nothing; "copy" goes through staging;
+            "stream" is "direct", and the budget says which weights are streamed.
         unified: the host sees the device's memory.
         cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
             in the file as the kernels read them.
         shared: ids of the storages that another method of the program has on the device.
 
     Raises:
-        UnsupportedError: "map", and no weight of a method can be.
+        UnsupportedError: with "map", no weight of the method can be mapped.
     """
     found = tuple(Placement("shared", SHARED) if weight.storage in shared else
                   _placement(work, weight, weights, unified, cannot_map)
                   for weight in work.weight_table)
-    # Weights without steps are some of a method's.
+    # A command list without steps has only some of a method's weights.
     if (weights == "map" and found and work.steps
             and not any(p.kind in ("map", "shared") for p in found)):
         reasons = sorted({placement.why for placement in found})

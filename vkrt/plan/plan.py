@@ -1,15 +1,15 @@
 """The memory plan: where every storage lies, and how many bytes are allocated when.
 
-A pure function of the command list and of what the device's driver says storages need. Weights are
-gathered in blocks in the order of the file, activations share one arena according to their
-lifetimes, and constants that a shader has to pack reach the weights through one staging buffer that
-is released before the arena is allocated:
+A pure function of the command list and of the memory requirements that the driver reports. Weights
+are gathered in blocks in the order of the file. Activations share one arena according to their
+lifetimes. Constants that a shader packs reach their weights through one staging buffer, which is
+released before the arena is allocated:
 
     device peak = max(weights + staging, weights + activations)
 
-Weights that are mapped, or another method's, take no device memory and have no block; those the
-host writes need no staging; those that are streamed share a pool
-(`vkrt.plan.stream.streaming`), which is allocated with the arena.
+Weights that are mapped, or another method's, take no device memory and have no block. Weights that
+the host writes need no staging. Streamed weights share a pool (`vkrt.plan.stream.streaming`), which
+is allocated with the arena.
 
 Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
 the predicted bytes.
@@ -62,7 +62,7 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
     """Places every storage of a command list.
 
     Args:
-        work: what `ops` made of a graph.
+        work: what lowering made of a graph.
         requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         order: "lazy" or "eager", see `MemoryPlan`.
         chunk: the most bytes of staging; exceeded only by a constant whose single row is larger.
@@ -72,9 +72,10 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
         block_bytes: the most bytes of a block that several weights share.
         placements: of the weights; all staged by default.
         budget: the most that may be allocated; weights that do not fit are streamed.
-        reads_slowly: the host reads that memory past its cache, so outputs lie in other memory.
+        reads_slowly: the host reads device memory past its cache, so outputs lie in other memory.
         max_block_bytes: bytes of the largest block that the device allocates.
-        watchdog: what ends long submissions; those of streamed weights are cut where they wait.
+        watchdog: limits the time of submissions. With streamed weights it is not used: submissions
+            then begin where weights are waited for.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.

@@ -20,8 +20,8 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
     Args:
         prepacks: the work; one row of each has to fit.
         chunk: the most the caller wants.
-        arena_bytes: what is allocated once staging is released: with no more staging than that,
-            the peak of device memory is not while prepacking.
+        arena_bytes: what is allocated once staging is released. With no more staging than that,
+            the peak of device memory comes after prepacking.
     """
     total = sum(p.constant.nbytes for p in prepacks)
     chunk = min(chunk, max(arena_bytes, MIN_CHUNK, total // MIN_PART))
@@ -39,8 +39,8 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
     Args:
         prepacks: in the order of the file.
         chunk: bytes the slices of a batch may take, see `chunk_for`.
-        block_of: index of the memory block by the id of a weight's storage; what is in there is
-            allocated by the first batch that needs it. Empty when all are allocated beforehand.
+        block_of: id of a weight's storage -> index of its memory block, which the first batch that
+            needs it allocates. Empty when all blocks are allocated beforehand.
         wanted: indices of the prepacks to schedule, in the order of the file; all by default.
 
     Returns:

@@ -1,7 +1,7 @@
-"""Budgets of scratch memory: what a command list leaves unused, node by node.
+"""Budgets of scratch memory: how much of the arena a command list leaves unused at each node.
 
-The arena is as large as the most that is alive at once. Kernels that trade memory for time may take
-the rest at every other node without making it larger, or where a load prefers speed, as much again.
+The arena is as large as the most bytes alive at once. At other nodes, kernels that trade memory for
+time may take the rest of it. Where a load prefers speed, the arena may become twice as large.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROWTH = {"balanced": 1, "memory": 1, "speed": 2}
 
 
 def alive(work: CommandList, alignment: int = 1) -> list[int]:
-    """Bytes of the storages, but for weights, that hold something at each time of `lifetimes`.
+    """Bytes of the storages, without weights, that hold something at each time of `lifetimes`.
 
     Args:
         alignment: what the bytes of each are rounded up to.
@@ -38,7 +38,7 @@ def alive(work: CommandList, alignment: int = 1) -> list[int]:
 
 def scratch_budgets(work: CommandList, nodes: Iterable[int]) -> dict[int, int]:
     """Bytes of scratch memory that each of `nodes` may use while it runs."""
-    # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
+    # To be on the safe side, the peak counts bytes alone, and a node counts whole alignments.
     most = GROWTH[work.target.prefer] * max(alive(work))
     at_node = dict.fromkeys(nodes, 0)
     for step, nbytes in zip(work.steps, alive(work, work.target.offset_alignment)[1:]):

@@ -1,4 +1,4 @@
-"""What a method keeps from run to run, from its command list and the plan of its memory."""
+"""The state plan of a method, from its command list and its memory plan."""
 
 from __future__ import annotations
 

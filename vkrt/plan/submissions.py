@@ -1,5 +1,5 @@
-"""Which steps are submitted together: all of them as far as the host has no part in between, and no
-more than a device's watchdog lets pass."""
+"""Which steps are submitted together: all steps up to a host call, but no more than a device's
+watchdog allows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vkrt.work.speed import Speed
 
 @dataclass(frozen=True)
 class Watchdog:
-    """What ends the submissions of a device that take too long.
+    """A device's limit on the time of a submission: it ends submissions that take longer.
 
     Attributes:
-        seconds: that a submission is to take at most, by what is expected of its steps.
-        speed: of the driver, for that.
+        seconds: the most that a submission should take, by the expected time of its steps.
+        speed: of the driver, for the expected time.
     """
 
     seconds: float

@@ -1,7 +1,7 @@
 """Uploads: how a streamed weight passes through staging, on devices with memory of their own.
 
-The host reads and packs a piece into one of two slots of a staging buffer while the device copies
-the other one to its place in the pool.
+The host reads and packs a piece into one of two slots of a staging buffer. Meanwhile the device
+copies the piece in the other slot to its place in the pool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
 
-# A slot is as large as the largest piece; pieces are smaller than this where rows allow it.
+# Pieces are at most this large where rows allow it. A slot is as large as the largest piece.
 PIECE_BYTES = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""What the host reads of a file for a weight, and how it packs that."""
+"""Which bytes of a file the host reads for a weight, and how it packs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vkrt.work.records import Prepack
 from vkrt.work.tensor import itemsize
 from vkrt.work.weights import Weight
 
-# Texels of these are packed on the host.
+# The host packs texels of these dtypes.
 DTYPES = ("float32", "int32", "float16", "int8", "uint8", "bool")
 
 
@@ -17,7 +17,7 @@ def strided_copy(record: Prepack) -> StridedCopy:
     """How a constant is packed into the buffer of its weight.
 
     Raises:
-        UnsupportedError: its elements change their type on the way, or it goes into an image.
+        UnsupportedError: the host cannot pack its dtypes, or the weight is an image.
     """
     source, target = record.constant.dtype, record.target.dtype
     same = source == target or {source, target} == {"bool", "uint8"}

@@ -24,87 +24,87 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
 
     Args:
         source: path of a `.pte` file, or its bytes; or path of a compiled program (`vkrt.compile`),
-            for which the options that decide what is loaded were decided then.
+            in which the options that decide what is loaded are fixed.
         device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
             open `vkrt.Device`, which stays the caller's.
         storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" for the driver's
             own default.
-        weights: how weights get from the file to the kernels. "auto" maps what can be mapped where
-            the device shares the host's memory: the kernels then read the file's own bytes, if the
-            driver is known to read them or a probe shows it (once per version of the driver, in a
-            device of its own). Other weights are copied once, with as few steps as the device
-            allows. "map" maps with any driver, tried or not (one that cannot read the mapping loses
-            the device), and fails if no weight can be mapped; "direct" copies everything, without
-            staging where the host sees the device's memory; "copy" copies everything through
-            staging; "stream" is "direct" with all weights loaded anew in every run, unless a budget
-            leaves room for them.
+        weights: how weights get from the file to the kernels. "auto" maps the weights that can be
+            mapped, if the device shares the host's memory: the kernels then read the file's own
+            bytes. The driver must be known to read these, or a probe must show it (once per version
+            of the driver, in a device of its own). Other weights are copied once, in as few steps
+            as the device allows. "map" maps with any driver, known or not, and fails if no weight
+            can be mapped; a driver that cannot read the mapping loses the device. "direct" copies
+            everything, without staging where the host sees the device's memory; "copy" copies
+            everything through staging; "stream" is "direct" with all weights loaded anew in every
+            run, unless a budget leaves room for them.
         memory_budget: the maximum of bytes on the device, such as 300MB, or "smallest"; weights
-            that do not fit are streamed (default: no maximum). A number or a text; staging counts.
-            Streamed weights pass through a pool in every run. Where that is not enough, nodes are
-            done in parts as with `prefer="memory"`, and layers of large weights in parts.
+            that do not fit are streamed (default: no maximum). A number or a text; staging counts,
+            too. Streamed weights pass through a pool in every run. If that is not enough, nodes are
+            done in parts as with `prefer="memory"`, and so are layers with large weights.
         stream_lookahead: how many sync points ahead of its use a streamed weight begins to load, 0
             for no overlap (default: what the plan finds best).
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
-            or "auto". Which is the fastest is a matter of the disk.
+            or "auto". Which is the fastest depends on the disk.
         keep_cached: whether the system's cache may keep what was copied from the file (default:
             only where the file is small beside the machine's memory).
         winograd: whether 3x3 convolutions run in Winograd's transformed domain, with a quarter of
-            the multiplications: "auto" where the driver is then faster and the scratch memory fits
-            into unused bytes of the arena, so that the peak stays as it is; "always" where the
-            driver is then faster, in a larger arena if need be; "off".
+            the multiplications: "auto" where that is faster on the driver and the scratch memory
+            fits into unused bytes of the arena, so that the peak does not grow; "always" where that
+            is faster on the driver, even if the arena grows; "off" nowhere.
         prefer: whether activations take as little memory as possible, in more and smaller
             dispatches ("memory"), or more where that is faster ("speed"). With "memory" nodes are
-            done in parts, strips of rows or slices of channels, where that saves any; with
-            "balanced" where it is expected to take hardly any time, and where the device's limits
-            or the budget allow nothing else. The last bits of results may differ: sums are carried
-            in another order, or other kernels chosen. With "speed" the arena may become twice as
-            large for `winograd="auto"`.
+            done in parts (strips of rows or slices of channels) wherever that saves memory; with
+            "balanced" only where that is expected to cost hardly any time, or where the device's
+            limits or the budget allow nothing else. The last bits of results may differ, because
+            sums have another order or other kernels are chosen. With "speed" the arena may become
+            twice as large for `winograd="auto"`.
         cache: whether caches of keys and values are kept as the program has them, or in 8 bits with
-            a scale for each head of a row ("float", "int8"): 4 + D bytes for a head of D elements,
-            of which each is off by at most 1/510 of what they span, 0 included. It is for buffers
-            [batch, rows, heads, D] that begin with zeros, and that nothing but the operators
-            `sdpa_with_kv_cache`, `update_cache`, `update_cache_with_indices`, `custom_sdpa` uses.
-            Other buffers stay as they are; `vkrt info --cache int8` says how many are in 8 bits.
-            Saved states have the bytes that are kept, see `Program.save_state`.
+            a scale for each head of a row ("float", "int8"). In 8 bits, a head of D elements takes
+            4 + D bytes; each element is off by at most 1/510 of the range of the head's elements
+            and 0. This is for buffers [batch, rows, heads, D] that begin with zeros, and that only
+            the operators `sdpa_with_kv_cache`, `update_cache`, `update_cache_with_indices`,
+            `custom_sdpa` use. Other buffers stay as they are; `vkrt info --cache int8` says how
+            many are in 8 bits. Saved states have the same bytes, see `Program.save_state`.
         fusions: whether kernels do what follows them too, such as activations: "on", "off", or
             names of passes to leave out, each with "no-" in front and commas between, such as
             "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized
             tensors, the results are the same.
         specialize: which sizes are compiled into the kernels: the few that the driver's profile
-            names, all of them or none ("few", "all", "none"). The others are passed to a kernel
-            when it runs, and layers that differ in them alone share its pipeline. The results are
-            the same.
+            names, all of them or none ("few", "all", "none"). The other sizes are passed to a
+            kernel when it runs, and layers that differ only in those share its pipeline. The
+            results are the same.
         pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
-            one in the user's cache folder (where the driver has something to keep; or for what
-            `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
-            damaged, is ignored and written anew. A device that is passed has the one it was opened
-            with.
+            one in the user's cache folder (if the driver has something to keep;
+            `VKRT_PIPELINE_CACHE` replaces "auto"). A file that is damaged, or of another device or
+            driver, is ignored and written anew. A `vkrt.Device` that is passed keeps the file that
+            it was opened with.
         plan_cache: the folder that keeps what was worked out for a program, "off", or "auto" for
-            the one in the user's cache folder (or for what `VKRT_PLAN_CACHE` says). A program whose
-            sizes are fixed then loads in less time from its second load on: it is read no more, but
-            for its weights. A plan of another program, another device or another vkrt is none, and
-            so is one that is damaged. A folder that others can write is not used.
+            the one in the user's cache folder (`VKRT_PLAN_CACHE` replaces this folder). A program
+            with fixed sizes then loads faster from its second load on: only its weights are read. A
+            plan that is damaged, or of another program, device or vkrt, is ignored. A folder that
+            others can write to is not used.
         order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
             least memory) or "eager" (a lack of memory shows before weights are read).
-        chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is
-            made smaller where that lowers the peak.
-        data_path: where constants are that were exported apart from the program: the path of a
-            `.ptd` file (or its bytes), or several of those. Weights in them are treated as those of
-            the program are. Their bytes are not compared with their names; `vkrt.verify` does.
+        chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; the
+            buffer is smaller where that lowers the peak.
+        data_path: constants that were exported separately from the program: the path of a `.ptd`
+            file (or its bytes), or several of them. Weights in them are treated as the program's
+            own. Their bytes are not compared with their names (hashes); `vkrt.verify` does that.
         on_progress: called with the name of a part of the load, the bytes of it that are done, and
-            all of them: with equal numbers, 0 where it has no bytes, when the part is done, and of
-            "weights" also before. What it raises ends the load.
+            all its bytes. When a part is done the two numbers are equal (0 for a part without
+            bytes); "weights" is also reported before that. What it raises ends the load.
 
     Returns:
         The program, to be closed (`with vkrt.load(..) as program:`).
 
     Raises:
         OSError: a file cannot be read.
-        FormatError: a byte of it is not what the format allows, or a constant is in none of the
-            data files (the message names it), or they differ about one.
+        FormatError: a file has a byte that the format does not allow, or a constant is in no data
+            file (the message names it), or the data files disagree about a constant.
         InputError: an option is none of those allowed, or the budget is too small (the message
             says which is the smallest possible).
-        UnsupportedError: it needs what vkrt or the device does not have.
+        UnsupportedError: the program needs something that vkrt or the device does not have.
         VulkanError: LoaderError without a driver, DeviceMemoryError when memory runs out, ...
     """
     return Program(source, device, LoadOptions(

@@ -1,4 +1,4 @@
-"""What the results of a run are given as."""
+"""The kind of arrays that the results of a run are given as."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vkrt.errors import InputError
 
 
 def converter(outputs: str) -> Callable[[Any], Any]:
-    """What makes a result of the kind that `outputs=` names, without a copy."""
+    """A function that turns a result into the kind that `outputs=` names, without a copy."""
     if outputs != "torch":
         raise InputError(f"outputs={outputs!r}: expected 'numpy' or 'torch'")
     try:

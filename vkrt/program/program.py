@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def _described(source: Any, data_path: Any) -> Description | CompiledProgram:
-    """What a program's file says, read later; or a compiled program."""
+    """The description of a program's file, which is read later; or a compiled program."""
     if is_compiled(source):
-        from vkrt.compiled.program import CompiledProgram  # which programs do without
+        from vkrt.compiled.program import CompiledProgram  # .pte programs do not need it
 
         return CompiledProgram(source, data_path)
     return Description(source, data_path, at_once=False)
@@ -55,9 +55,9 @@ class Program(DeviceBound):
     """A program loaded on a device. Made by `vkrt.load`; a context manager.
 
     Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
-    one) at once. A weight that several of them read in the same layout is on the device once, but
-    with `memory_budget` or weights="stream", where each method is planned by itself. One run at a
-    time per method; several programs and threads work side by side.
+    one) at once. A weight that several methods read in the same layout is on the device once. With
+    `memory_budget` or weights="stream" nothing is shared: each method is planned by itself. One run
+    at a time per method; several programs and threads work side by side.
     """
 
     def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
@@ -70,7 +70,7 @@ class Program(DeviceBound):
         self._names: tuple[str, ...] = ()  # where they are known without the file
         self._store = WeightStore()
         self._closed = False
-        # What it has beside its methods, which end before
+        # What it has besides its methods; closed after them
         self._resources = ExitStack()
         self._description = self._resources.enter_context(closing(_described(source, data_path)))
         plans = None
@@ -82,8 +82,8 @@ class Program(DeviceBound):
         growth = self._report.growth
         growth.attribute("program")
         if self._options.prefetch != "none":
-            # Read while the driver starts and the graph is built; the file begins with what they
-            # need, and weights follow.
+            # Read ahead while the driver starts and the graph is built: the file begins with what
+            # the graph needs, and weights follow.
             self._description.source.prefetch(0, DEFAULT_WINDOW)
         try:
             is_given = isinstance(device, Device)
@@ -101,8 +101,8 @@ class Program(DeviceBound):
             self._report.stopwatch.on_progress = None
 
     def _load_first(self, plans: PlanFiles | None) -> None:
-        """Loads the method that is loaded at once, by its cached plan if there is one; `plans` is
-        None for a compiled program, which has no need of any."""
+        """Loads the method that is needed at once, by its cached plan if there is one. `plans` is
+        None for a compiled program, which needs no cached plans."""
         cached = plans.read(OpenDevice(self._device)) if plans is not None else None
         if cached is not None and self._load_cached(cached):
             return
@@ -115,10 +115,10 @@ class Program(DeviceBound):
                 plans.write(OpenDevice(self._device), method_plan(names, method.largest))
 
     def _load_cached(self, cached: MethodPlan) -> bool:
-        """Loads a method by its cached plan, if that still holds."""
+        """Loads a method by its cached plan; returns False if the plan does not hold any more."""
         description = self._description
         assert isinstance(description, Description)
-        # No reference to the program: it is to go when nobody has it any more.
+        # The lambda below has no reference to the program: that is freed when nobody uses it.
         device, options = self._device, self._options
         plan, refused = shape_plan(cached), frozenset(refused_by(device))
         try:
@@ -233,7 +233,7 @@ class Program(DeviceBound):
             self._add(ready.executables.graph, ready)
 
     def _bring(self, ready: Ready) -> Weights:
-        """Brings weights that several methods read to the device, for one of them."""
+        """Loads shared weights of a compiled program; see `CompiledProgram.prepare`."""
         self._report.stopwatch.mark("read the plan")
         return Loaded(ready.executables.graph, self._description.sources, self._device,
                       self._options, self._report, None, self._allocator, ready).weights_alone()
@@ -244,14 +244,14 @@ class Program(DeviceBound):
         calling the program does the same.
 
         Args:
-            inputs: one per input of the method, of exactly its dtype and of its sizes or, in
-                dynamic dimensions, less; or one dictionary of them by name.
+            inputs: one array per input of the method, with exactly its dtype and sizes (in dynamic
+                dimensions also smaller); or one dictionary of arrays by name.
             out: arrays to write the outputs to, of the sizes they have at these inputs. Inputs and
                 outputs may be `DeviceBuffer`s, too, see `run_async`.
             state: one of `new_state`, of this method; by default its first.
             outputs: "numpy", or "torch" for tensors over the same memory.
-            named: inputs by the names in `metadata`. One that is called as an argument of this
-                function goes into the dictionary.
+            named: inputs by the names in `metadata`. An input that has the name of an argument of
+                this function goes into the dictionary.
 
         Returns:
             The outputs, as numpy arrays or PyTorch's tensors.
@@ -259,7 +259,7 @@ class Program(DeviceBound):
         Raises:
             InputError: an argument does not fit, or PyTorch is asked for and not installed.
             ClosedError: the program is closed.
-            StateError: a run before failed in the middle of changing the state.
+            StateError: an earlier run failed while it changed the state.
             VulkanError: the device failed; ForkedError in a process that was forked after the
                 program was loaded.
         """
@@ -273,24 +273,24 @@ class Program(DeviceBound):
     def run_async(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
                   state: State | None = None, wait: Sequence[Semaphore] = (),
                   signal: Sequence[Semaphore] = (), **named: Any) -> Run:
-        """Begins a run and returns once the device has it, see `Method.start`.
+        """Begins a run and does not wait for its end, see `Method.start`.
 
         Inputs and outputs may be `DeviceBuffer`s of a host that has made the device itself (see
-        `Device.adopt`): kernels then read and write these where they can, and nothing passes
-        through the CPU. Runs of several methods and programs are in progress side by side; the next
-        call of the same method waits for the run before.
+        `Device.adopt`): kernels then use them in place where they can, and no data passes through
+        the CPU. Runs of several methods and programs are in progress side by side; the next call of
+        the same method waits for its previous run.
 
         Args:
             inputs, out, named: as for `run`, or `DeviceBuffer`s.
             state: as for `run`.
             wait: the host's semaphores that the device waits for first.
-            signal: those that it signals when the run is done.
+            signal: the host's semaphores that the device signals when the run is done.
 
         Returns:
             A `Run`: `result()` waits and returns what `run` does; `await` does so in a coroutine.
 
         Raises:
-            As `run`; what goes wrong later `Run.result` raises.
+            As `run`; `Run.result` raises what goes wrong later.
         """
         loaded = self.load_method(method)
         return loaded.start(in_order(inputs, named, loaded.metadata), out, state, wait, signal)
@@ -312,11 +312,10 @@ class Program(DeviceBound):
     # States
 
     def new_state(self, method: str = "forward") -> State:
-        """One more value of what a method keeps from run to run, such as the caches of another
-        conversation, with the initial values. It takes `State.nbytes` of device memory and shares
-        everything else.
+        """Makes one more state of a method, with the initial values: for instance the caches of
+        another conversation. It takes `State.nbytes` of device memory and shares everything else.
 
-        Runs over several states follow one another, also those of several threads.
+        Runs over several states follow one another, also if several threads start them.
 
         Raises:
             InputError: there is no such method.
@@ -328,34 +327,34 @@ class Program(DeviceBound):
         """The values of the buffers that a method changes in place, as arrays by name.
 
         A cache in 8 bits (`cache="int8"` of `load`) is saved as it is kept, int8 [batch, rows,
-        heads, 4 + D]: loaded again it is the same bits. An element is (q - zero point) * scale. The
-        first 4 numbers of a head are the bytes of the scale, a float32, but that the lowest is the
-        zero point and stands for 8 bits that are 0; the others are the q.
+        heads, 4 + D], and loads with the same bits. An element is (q - zero point) * scale. The
+        first 4 numbers of a head are the bytes of the scale, a float32; the other D are the q. The
+        lowest byte of the scale is replaced by the zero point: in the scale its 8 bits count as 0.
         """
         return self.load_method(method).state.save()
 
     def load_state(self, values: Mapping[str, np.ndarray], method: str = "forward") -> None:
-        """Gives the buffers that a method changes in place values of `save_state`, of this load of
-        the program or of another one, with caches in the same precision.
+        """Sets the buffers that a method changes in place to values of `save_state`. These may come
+        from another load of the program, with caches in the same precision.
 
         Raises:
-            InputError: there is no such method, or they are not its values.
+            InputError: there is no such method, or the values are not of this method.
         """
         self.load_method(method).state.load(values)
 
     def reset_state(self, method: str | None = None) -> None:
-        """Gives the buffers that methods change in place their initial values.
+        """Sets the buffers that methods change in place to their initial values.
 
-        They keep their values from run to run otherwise, for each loaded method by itself. States
-        of `new_state` are not touched.
+        Otherwise these buffers keep their values from run to run, separately for each loaded
+        method. States of `new_state` are not touched.
 
         Args:
-            method: of which one; of all loaded ones by default.
+            method: whose buffers are reset; those of all loaded methods by default.
 
         Raises:
             InputError: there is no such method.
             FormatError: the file was changed since it was opened.
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         if method is not None:
             self.load_method(method).state.reset()

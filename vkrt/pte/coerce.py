@@ -11,8 +11,8 @@ from vkrt.errors import FormatError
 from vkrt.pte.span import show
 from vkrt.pte.values import kind_of
 
-# 3.4028235677973366e38, half way from float32's largest number to 2^128: what float32 rounds to
-# infinity begins here. Fused clamps write DBL_MAX for "no bound".
+# 3.4028235677973366e38, half way from float32's largest number to 2^128: from here on float32
+# rounds to infinity. Fused clamps write DBL_MAX for "no bound".
 FLOAT_LIMIT = float.fromhex("0x1.ffffffp+127")
 
 
@@ -32,8 +32,8 @@ def as_int(value: object, what: str = "argument") -> int:
 def as_float(value: object, what: str = "argument") -> float:
     """A Double or an Int; one that float32 would round to infinity is infinity.
 
-    The others stay as they are, also between two numbers of float32: `torch.finfo(...).min`, which
-    attention masks are made of, is finite.
+    Other numbers stay as they are, even if float32 does not have them: `torch.finfo(...).min`,
+    which attention masks are made of, stays finite.
     """
     if type(value) is not float and type(value) is not int:
         _refuse(what, "a Double", value)

@@ -88,8 +88,7 @@ class Constant:
     """The bytes of a constant.
 
     `span` lies in the program's file (`source` 0), or in the `.ptd` file of that number, which has
-    `key`.
-    Equal constants share a key, also those that an operator changes in place.
+    `key`. Equal constants share a key, even if an operator changes them in place.
     """
 
     key: str | None

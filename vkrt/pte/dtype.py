@@ -35,7 +35,7 @@ def numel_of(sizes: tuple[int, ...]) -> int:
 
 
 class Extent:
-    """How much a tensor holds that has sizes and a dtype: the base of a dataclass with these."""
+    """Elements and bytes of a tensor: the base of a dataclass that has sizes and a dtype."""
 
     __slots__ = ()
     dtype: str

@@ -2,10 +2,10 @@
 
 A flatbuffer starts with the u32 offset of its root table. A table starts with an i32: the
 distance back to its vtable, which is u16 vtable size, u16 table size, then one u16 per field
-slot: the field's offset in the table, 0 when absent (the field then has its default). Strings,
-vectors, tables and union members are reached through a u32 offset from the place it is stored
-at, hence always forward: no path of offsets can come back to where it was, and the depth of a
-walk is the depth of the schema.
+slot: the field's offset in the table, 0 when absent (the field then has its default). A u32 offset,
+counted from the place where it is stored, leads to each string, vector, table and union member. It
+always leads forward: offsets form no cycle, and the depth of a traversal is the depth of the
+schema.
 
 Offsets may still overlap, so that a few bytes claim to be a million big vectors. Every buffer
 therefore has a budget proportional to its size, charged for each table, vector and string read.
@@ -27,7 +27,7 @@ _VTABLE = Struct("<HH")
 
 _ITEM_BYTES = {"B": 1, "i": 4, "I": 4, "q": 8, "Q": 8, "d": 8}
 
-# What a table costs in the budget: its own smallest honest size, with the offset to it.
+# What a table costs in the budget: its smallest possible size, with the offset to it.
 _TABLE_COST = 8
 
 

@@ -1,4 +1,4 @@
-"""A region of a file, and the one way in which this room complains about bytes."""
+"""A region of a file, and the one way in which this package reports wrong bytes."""
 
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from vkrt.errors import FormatError
 
 
 def show(value: object) -> str:
-    """`value` for a message, short whatever the file says."""
+    """`value` as text for a message, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

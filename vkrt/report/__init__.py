@@ -1,1 +1,1 @@
-"""What is said about memory and times."""
+"""Reports about memory and times."""

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 _START = time.perf_counter()
-# Who is told instead, from which level on
+# Who gets the lines instead, and up to which level
 _listener: tuple[Callable[[int, str], None], int] | None = None
 
 
 def send_to(listener: Callable[[int, str], None] | None, at: int = 0) -> None:
-    """Gives the lines up to a level to a function, in whichever thread they come up; stderr then
-    gets none. None ends that."""
+    """Sends the lines up to level `at` to a function, in the thread in which they come up; stderr
+    then gets none. None ends that."""
     global _listener
     _listener = None if listener is None else (listener, at)
 

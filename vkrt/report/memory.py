@@ -1,4 +1,4 @@
-"""What a program's memory was planned to be and turned out to be."""
+"""The memory of a program: as planned and as measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Phase(NamedTuple):
 
 
 class WeightRecord(NamedTuple):
-    """One weight: its name, bytes in the file, and the kind of its placement and why it is that
+    """One weight: its name, bytes in the file, the kind of its placement and the reason for it
     (`vkrt.plan.placement`)."""
 
     name: str
@@ -47,7 +47,7 @@ class ShapeRecord(NamedTuple):
     device: int
 
 
-# So many sets of sizes are reported, those that were run first last.
+# So many sets of sizes are reported: the ones that were made ready last.
 SHAPES = 32
 
 
@@ -62,8 +62,8 @@ class MemoryReport:
         direct: of weights that the host writes to their place without staging.
         streamed: of weights that are read from the file anew in every run.
         rows: of the rows of tables that a run reads when it has chosen them.
-        pool: of the memory they are streamed through.
-        uploads: of the staging they pass on the way there, where the host does not see the pool.
+        pool: of the memory that weights are streamed through.
+        uploads: of the staging that streamed weights pass, where the host does not see the pool.
         placements: a `WeightRecord` for each weight.
         state: of what the program keeps from run to run.
         staging: of the staging buffer while weights are packed.
@@ -71,9 +71,9 @@ class MemoryReport:
         host: of host memory the device reads inputs from and writes outputs to, where the device
             has memory of its own.
         spilled: of host memory in which activations wait; not device memory, and in no peak.
-        planned_peak: predicted before anything was allocated. Should dynamic shapes need more
-            than was found when the method was loaded, a note says so, and this is what they need,
-            before it is allocated.
+        planned_peak: predicted before anything was allocated. If dynamic shapes need more than was
+            found when the method was loaded, this becomes what they need, before it is allocated,
+            and a note says so.
         measured_peak: the most that was allocated at once.
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
@@ -122,7 +122,7 @@ class MemoryReport:
                 f"planned, {self.measured_peak:,} measured>")
 
     def planned(self, plan: Any, placements: Sequence[WeightRecord]) -> None:
-        """Takes the figures of a method's plan; several methods of a program add up.
+        """Adds the figures of a method's plan; those of several methods of a program add up.
 
         Args:
             plan: `vkrt.executable.memory.MemoryFigures`.
@@ -147,13 +147,13 @@ class MemoryReport:
             for kind in ("map", "shared", "direct", "stream"))
 
     def grew(self, nbytes: int, why: str) -> None:
-        """Takes that activations will need more than was planned, before they are allocated."""
+        """Notes that activations will need more than was planned, before they are allocated."""
         self.activations += nbytes
         self._plan_again()
         self.notes.append(why)
 
     def further_weights(self, nbytes: int, peak: int, why: str) -> None:
-        """Takes that sizes read weights that none before them did.
+        """Notes that new sizes read weights that no sizes before them did.
 
         Args:
             nbytes: of these weights.
@@ -165,7 +165,8 @@ class MemoryReport:
         self.notes.append(why)
 
     def further_state(self, nbytes: int, account: Any) -> None:
-        """Takes that one more state was allocated, or with a negative number that one went."""
+        """Notes that one more state was allocated, or, with a negative number, that one was
+        released."""
         self.state += nbytes
         self._plan_again()
         self.measured_peak = max(self.measured_peak, account.statistics()["peak_block_bytes"])
@@ -193,7 +194,7 @@ class MemoryReport:
 
     @property
     def process(self) -> ProcessParts:
-        """What the load and the first run have added to the process, by what it is for; found out
+        """What the load and the first run have added to the process, by purpose. It is measured
         when it is asked for, best before anything else runs."""
         ran = [phase.device for phase in self.phases if phase.name == "end of execute"]
         streamed = self.pool + self.uploads if ran else 0

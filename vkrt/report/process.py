@@ -1,8 +1,8 @@
-"""What a program added to the memory of its process, by what it is for.
+"""What a program added to the memory of its process, by purpose.
 
-Every step of a load and of the first run is booked as it ends: by how much VmRSS has grown since
-the step before. What lies on the device of a CPU driver is memory of the process as well, and pages
-of mapped weights are: these are known to the byte, and are taken out of the steps they appear in.
+Every step of a load and of the first run is noted as it ends, with the growth of VmRSS since the
+step before. Memory on the device of a CPU driver is memory of the process as well, and so are pages
+of mapped weights. Both are known to the byte, and are taken out of the steps they appear in.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class ProcessParts(NamedTuple):
             given open.
         program: reading the file, the graph and the records of the command list, with the modules
             that are imported for them.
-        pipelines: making the pipelines, and the plan meanwhile; then what the first run adds, where
-            CPU drivers compile, beyond its activations.
+        pipelines: making the pipelines, and the plan at the same time; then what the first run adds
+            beyond its activations, because CPU drivers compile then.
         weights: on the device, where that is memory of the process.
         mapped: pages of the files that are resident; they are shared, and may be dropped.
         activations: on the device, where that is memory of the process.
-        rest: what bringing the weights adds beyond their bytes, and what others did between the
-            load and the first run.
-        freed: less than nothing by what was resident before, or is in another part, and was given
-            back to the system or used again: the pages that a program has freed are where the next
-            one's device memory lies, on CPU drivers, and then VmRSS does not grow by its bytes.
+        rest: what bringing the weights adds beyond their bytes, and what other code added between
+            the load and the first run.
+        freed: minus the bytes that were resident before, or are in another part, and were given
+            back to the system or used again. On CPU drivers, device memory of a program may lie in
+            pages that another program has freed; VmRSS then does not grow by its bytes.
         total: all of them.
     """
 
@@ -88,7 +88,7 @@ class ProcessParts(NamedTuple):
 
 @dataclass
 class ProcessGrowth:
-    """The book of steps.
+    """The growth of the process, step by step.
 
     Attributes:
         start: VmRSS in bytes before the load.
@@ -109,7 +109,7 @@ class ProcessGrowth:
         self.start = self._last = process.get("VmRSS", 0)
 
     def attribute(self, step: str, process: dict[str, int] | None = None) -> None:
-        """Books what has grown since the step before; those of several methods add up.
+        """Notes the growth since the step before; the same steps of several methods add up.
 
         Args:
             process: the figures of `resident`, if they are known.
@@ -122,7 +122,7 @@ class ProcessGrowth:
         """The parts of the growth.
 
         Args:
-            weights: bytes on the device by the end of the load: that do not change in a run.
+            weights: bytes on the device by the end of the load that do not change in a run.
             activations: bytes on the device that the first run has touched.
             streamed: bytes on the device that weights are streamed through by then.
         """
@@ -141,7 +141,7 @@ class ProcessGrowth:
         }
         total, trimmed = self._last - self.start, min(steps.get("freed", 0), 0)
         known["rest"] = total - sum(known.values()) - trimmed
-        # What a part lacks is memory that did not have to grow for it.
+        # A part below 0 has used memory for which the process did not have to grow.
         freed = trimmed + sum(nbytes for nbytes in known.values() if nbytes < 0)
         return ProcessParts(**{name: max(nbytes, 0) for name, nbytes in known.items()},
                             freed=freed, total=total)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# Gets the name of a part, and the bytes of it that are done, and all of them
+# Gets the name of a part, how many bytes of it are done, and how many there are
 OnProgress = Callable[[str, int, int], object]
 
 
@@ -33,8 +33,8 @@ class Stopwatch:
 
     Attributes:
         spans: the parts so far.
-        on_progress: hears of every part when it is done, and of one whose bytes are counted also
-            before; what it raises ends the load.
+        on_progress: called when a part is done, and before that too if bytes of the part are
+            counted; an exception from it ends the load.
     """
 
     spans: list[Span] = field(default_factory=list)

@@ -1,7 +1,6 @@
 """The arena: the memory that the activations of a method lie in, whatever its inputs' sizes.
 
-It has the bytes that the largest sizes run so far need, and is allocated anew only when larger
-ones are run.
+It has the bytes that the largest sizes run so far need. It is allocated anew only for larger sizes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from vkrt.executable.memory import Block
 from vkrt.vk.memory import MemoryKind
 
-# What makes blocks of two plans one and the same: (kind, bits of the memory types)
+# Blocks of two plans with the same key are the same block: (kind, bits of the memory types)
 Key = tuple[str, int]
 
 
@@ -20,8 +19,8 @@ class Arena:
     """Blocks of activations, shared by all sizes of a method: one run uses them at a time.
 
     Args:
-        allocator: whose account they are on.
-        spilled: the account of the host's memory in which activations wait.
+        allocator: allocates and accounts for them.
+        spilled: allocates the host memory that holds spilled activations.
     """
 
     def __init__(self, allocator: Any, spilled: Any):
@@ -31,22 +30,21 @@ class Arena:
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, without those in which activations wait."""
+        """Bytes allocated, without those for spilled activations."""
         return sum(block.size for (kind, _), block in self._blocks.items() if kind != "spill")
 
     def holds(self, planned: Sequence[Block]) -> bool:
-        """Whether blocks of activations, as planned, find room."""
+        """Whether the arena has room for the planned blocks."""
         return all(key in self._blocks and block.nbytes <= self._blocks[key].size
                    for key, block in _needed(planned).items())
 
     def reserve(self, planned: Sequence[Block], max_bytes: int | None = None) -> None:
-        """Makes room for blocks of activations. What there was is released before.
+        """Makes room for the planned blocks, after releasing all former ones.
 
         No buffer may be bound to the arena.
 
         Args:
-            max_bytes: of the arena, where its blocks stay larger than is needed because they were
-                before.
+            max_bytes: up to this size of the arena, blocks that were larger than is needed stay so.
 
         Raises:
             DeviceMemoryError: there is not enough memory; the arena is empty then.
@@ -74,7 +72,7 @@ class Arena:
         return [self._blocks[block.kind, block.type_bits] for block in planned]
 
     def release(self) -> None:
-        """Frees everything; the arena can be used again. Interrupted, it has what is not freed."""
+        """Frees everything; the arena can be used again. If interrupted, it keeps the rest."""
         while self._blocks:
             self._blocks.popitem()[1].close()
 

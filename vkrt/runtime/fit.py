@@ -1,7 +1,7 @@
-"""Fit: a compiled method made ready for a device that may be another one, or refused.
+"""Fit: checks that a compiled method fits a device, and makes it ready for that, or refuses it.
 
-The core compares (vkrt/core/fit.pyx). Types of memory have other numbers on every device: those of
-the blocks become the device's.
+The core compares (vkrt/core/fit.pyx). Memory types have other numbers on every device, so blocks
+get the memory types of this device.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def fitted(file: File, target: int, number: int, method: CompiledMethod,
     """The executables of a method at every shape, for a device.
 
     Args:
-        file: the file that it is in.
-        target, number: of the target there, and of the method in it, as `fit` has them.
+        file: the file that the method is in.
+        target, number: of the target in the file, and of the method in the target, see `fit`.
         method: what the file says of it.
         device: an open device.
 
@@ -49,5 +49,5 @@ def fitted(file: File, target: int, number: int, method: CompiledMethod,
 
 
 def _of_types(blocks: Sequence[Block], bits: Sequence[int]) -> tuple[Block, ...]:
-    """Blocks in other types of memory."""
+    """The blocks with other memory types."""
     return tuple([block._replace(type_bits=found) for block, found in zip(blocks, bits)])

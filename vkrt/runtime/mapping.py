@@ -1,7 +1,7 @@
 """Mapped weights: the mapping of a program's file imported into the device, window by window.
 
-An import takes no device memory. A window holds neighbouring weights, as many as the driver lets
-one import hold, from page to page.
+An import takes no device memory. A window holds neighbouring weights, as many as the driver allows
+in one import, and begins and ends at pages.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ class Mapper:
         device: an open device.
         sources: `Source`s by number.
         offset_alignment: bytes that a weight's offset in its import must be a multiple of.
-        trusts: a driver of which it is not known, and of which no probe shows, that it reads the
-            pages of files in place is given them all the same.
+        trusts: maps files even if neither a measurement nor a probe shows that the driver reads the
+            pages of files in place.
 
     Attributes:
-        lacked_memory: whether an import was refused for want of memory, which another time may not
-            lack.
+        lacked_memory: whether an import was refused for lack of memory; a later one may succeed.
     """
 
     def __init__(self, device: Any, sources: Sequence[Any], offset_alignment: int,
@@ -41,7 +40,7 @@ class Mapper:
         self._device = device
         self._sources = sources
         self._offset_alignment = offset_alignment
-        is_known = policy_of(device.info).maps_files  # was measured, whatever the driver says
+        is_known = policy_of(device.info).maps_files  # measured, whatever the driver says
         self._trusts = trusts or is_known
         self._none = why_none(device, is_known)
         self._refused: dict[int, str] = {}
@@ -49,7 +48,7 @@ class Mapper:
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
 
     def cannot_map(self, weight: Weight | WeightRead) -> str:
-        """Why a weight that lies in its file as the kernels read it cannot be mapped, or ""."""
+        """Why a weight cannot be mapped, or "". In its file it has the layout that kernels read."""
         if self._none:
             return self._none
         source = self._sources[weight.source]
@@ -59,7 +58,7 @@ class Mapper:
             return self._refused[weight.source]
         if not weight.nbytes:
             return "it is empty"
-        # Last, because the first time with a driver this is a probe.
+        # Last, because this is a probe the first time with a driver.
         return (why_not(self._device, source, weight.offset, weight.nbytes, weight.tail,
                         self._offset_alignment)
                 or self._distrusted(source))
@@ -73,10 +72,10 @@ class Mapper:
                 "(weights='map' insists)")
 
     def acquire(self, weights: Sequence[WeightRead]) -> None:
-        """Imports what these weights lie in.
+        """Imports the windows of the files that hold these weights.
 
-        A refusal of the driver is remembered: `cannot_map` then says so for all weights of the
-        file, and `UnsupportedError` is raised.
+        If the driver refuses, `UnsupportedError` is raised. `cannot_map` then gives that reason for
+        all weights of the file.
         """
         for source, start, end in self._windows(weights):
             mapping = self._sources[source]
@@ -124,7 +123,7 @@ def mapper_of(executable: Executable, device: Any, sources: Sequence[Any],
     """The imports of the weights that an executable has mapped; see `Mapper` for the arguments.
 
     Raises:
-        UnsupportedError: the device does not read one of them in its file.
+        UnsupportedError: the device does not read a weight in its file.
     """
     mapper = Mapper(device, sources, executable.offset_alignment, trusts)
     weights = executable.weights.mapped

@@ -16,7 +16,7 @@ class OpenDevice:
 
     Attributes:
         device: the device.
-        info, features, unified, reads_slowly: as it has them.
+        info, features, unified, reads_slowly: as the device has them.
         requirements: of a storage, see `requirements_of`.
     """
 
@@ -34,5 +34,5 @@ class OpenDevice:
         return refused_by(self.device)
 
     def mapper(self, sources: Sequence[Any], offset_alignment: int, trusts: bool) -> Mapper:
-        """Which weights it reads in their files."""
+        """A `Mapper`: which weights the device reads in their files."""
         return Mapper(self.device, sources, offset_alignment, trusts)

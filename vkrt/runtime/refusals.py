@@ -2,8 +2,8 @@
 
 Compilers of drivers give up on kernels that hold more than the device has registers for. A load
 that meets such a variant notes it here and begins again, and operators take the next smaller one
-in its place. The names are kept in a file for each device in vkrt's cache folder, as it takes a
-driver seconds to give up. They hold for one version of the driver and one build of the shaders.
+in its place. A driver takes seconds to give up, so the names are kept in a file for each device in
+vkrt's cache folder. They hold for one version of the driver and one build of the shaders.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def note(device: Device, names: Iterable[str]) -> None:
 
 
 def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
-    """What `load` gives, called anew as long as it meets variants that are refused and unknown.
+    """The result of `load`, called anew as long as the driver refuses variants that were not known.
 
     Raises:
-        PipelineError: there is nothing smaller in the place of what the driver refuses.
+        PipelineError: the driver refuses a variant that nothing smaller replaces.
     """
     while True:
-        # Another thread may note the same meanwhile, which this load began without.
+        # Another thread may note the same variants while this load, which began without them, runs.
         known = frozenset(refused_by(device))
         try:
             return load()
@@ -80,7 +80,7 @@ def _place(device: Device) -> tuple[Any, ...]:
 
 
 def _key(device: Device) -> bytes:
-    """What a file holds for: the driver and its version, the system's, and the compiled shaders."""
+    """What a file is valid for: the driver, its version, the system's, and the shaders."""
     system = os.uname()
     return sha256(repr((*device.info.identity, system.sysname, system.release,
                         shader_library().stamp)).encode())
@@ -100,7 +100,7 @@ def _content(key: bytes, names: Sequence[str]) -> bytes:
 
 
 def _read(device: Device) -> list[str]:
-    """The names in a device's file; none where there is none of this driver and this build."""
+    """The names in a device's file; none without a valid file of this driver and this build."""
     path = _path(device)
     if path is None:
         return []

@@ -1,9 +1,9 @@
 """Weights that several methods of a program read: on the device once, as long as one is loaded.
 
-A method finds here what those loaded before it have brought to the device from the same bytes and
-in the same layout, and offers what it brings itself. What is mapped takes no device memory, so each
-method maps for itself; what is streamed is on the device only while a run of its method needs it,
-and a memory budget is planned for each method by itself: with either of them nothing is shared.
+A method finds here the weights that earlier methods loaded from the same bytes in the same layout,
+and offers its own. Mapped weights take no device memory, so each method maps for itself. Nothing is
+shared with streaming, where weights are on the device only while a run needs them, nor with a
+memory budget, which is planned for each method by itself.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from vkrt.runtime.weights import Weights
 
 @dataclass(frozen=True)
 class SharedWeights:
-    """What a method need not bring to the device, because other methods have.
+    """Weights that a method need not load, because other methods have loaded them.
 
     Attributes:
-        places: (whose weights, storage there) by the id of the storage here.
-        owners: those whose weights they are; retained.
+        places: (the `Weights` that have it, storage there) by the id of the storage here.
+        owners: the `Weights` that have them; retained.
     """
 
     places: Mapping[int, tuple[Weights, int]] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class WeightStore:
         return SharedWeights(places, owners)
 
     def offer(self, weights: Weights, plan: WeightPlan) -> None:
-        """Lets others use the weights that a method has brought to the device.
+        """Lets other methods use the weights that a method has loaded.
 
         Args:
-            plan: of these weights, from before they were brought there.
+            plan: of these weights, from before they were loaded.
         """
         kept = {place.storage for block in plan.blocks if block.kind == "weight"
                 for place in block.places}

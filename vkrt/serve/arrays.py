@@ -20,7 +20,7 @@ from vkrt.version import __version__
 
 NPY = b"\x93NUMPY"
 KINDS = {"f": "FP", "i": "INT", "u": "UINT"}
-# Where binary data begins behind the JSON, in the protocol's extension
+# The header with the length of the JSON, in the protocol's extension; binary data follows the JSON
 JSON_LENGTH = "inference-header-content-length"
 
 
@@ -58,7 +58,7 @@ class ArrayService(Service):
                              "outputs": described(self.metadata.outputs)})
 
     async def run(self, request: Request) -> Response:
-        """Runs on arrays in JSON, or on one in the format .npy, which then is the answer's too."""
+        """Runs on arrays in JSON, or on one .npy array; the answer has the same format."""
         body = await self.body_of(request)
         if body.startswith(NPY):
             info, = self._free if len(self._free) == 1 else (None,)
@@ -168,7 +168,7 @@ def _shaped(array: np.ndarray, shape: list[Any], name: str) -> np.ndarray:
 
 
 def _of_npy(body: bytes) -> np.ndarray:
-    """The array in an .npy file, without a copy, and before memory is taken for what it claims."""
+    """The array in an .npy file, without a copy: no memory is allocated for the sizes it claims."""
     file = io.BytesIO(body)
     try:
         version = np.lib.format.read_magic(file)

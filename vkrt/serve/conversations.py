@@ -1,4 +1,4 @@
-"""Conversations: the states of a language model that texts are made in."""
+"""Conversations: the states of a language model in which texts are made."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from vkrt.text.tokenizer import Tokenizer
 
 
 class Conversations:
-    """So many texts over one set of weights. One thread uses them.
+    """Several texts at a time over one set of weights. One thread uses them.
 
     Args:
-        count: of the states; each has caches of its own.
+        count: how many states there are; each has caches of its own.
         chunk: tokens of a prompt that are read in one run.
 
     Attributes:
-        totals: of all answers so far, by the names of figures.
+        totals: the figures of all answers so far, by name.
     """
 
     def __init__(self, program: Program, method: str, tokenizer: Tokenizer, count: int,
                  chunk: int):
         self.model = LanguageModel(program, method)
         self.tokenizer = tokenizer
-        # One is the method's own. A model without caches keeps nothing.
+        # The first state is the method's own. A model without caches keeps nothing.
         states = [program.new_state(method) if n and self.model.has_cache else None
                   for n in range(count)]
-        # Those that no answer is being made in, the one that was used last at the end
+        # Sessions in which no answer is made now, the most recently used one at the end
         self._free = [Session(self.model, state, chunk) for state in states]
         self.totals = dict.fromkeys(("prompt_tokens", "cached_tokens", "tokens", "prompt_seconds",
                                      "seconds"), 0.0)
 
     def answer(self, ids: list[int], choose: ChooseToken, max_tokens: int, stop: Sequence[str],
                deadline: float, continues: bool) -> Generator[Answer | str, None, None]:
-        """The steps of an answer: what will have its figures, then pieces of its text.
+        """The steps of an answer: yields the `Answer`, which gets figures, then pieces of text.
 
         Args:
             ids: the prompt.
-            deadline: when the text ends, by `time.monotonic`, however long it is.
+            deadline: when the text ends, by `time.monotonic`, even if it is not complete.
             max_tokens, stop, continues: see `Answer`.
         """
         session = self._take(ids)
@@ -70,8 +70,8 @@ class Conversations:
                 self.totals[name] += getattr(answer, name)
 
     def _take(self, ids: list[int]) -> Session:
-        """The session that has read most of this prompt, if that is half of it at least; else the
-        one that was not used for the longest time."""
+        """The session that has the longest beginning in common with the prompt, if that is at least
+        half of the prompt; else the least recently used one."""
         best = max(self._free, key=lambda session: common_prefix(session.ids, ids))
         if 2 * common_prefix(best.ids, ids) < len(ids):
             best = self._free[0]

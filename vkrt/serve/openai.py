@@ -33,7 +33,7 @@ from vkrt.text.sampling import Sampler
 
 PAGE = Path(__file__).with_name("page.html")
 MAX_STOPS = 16
-# What is asked for in vain, and the values with which it asks for nothing
+# Members of a request that are not supported, and the values with which they ask for nothing
 UNKNOWN: dict[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,),
     "suffix": ("",), "tools": ([],), "functions": ([],), "logit_bias": ({},),
@@ -119,7 +119,7 @@ class TextService(Service):
             "choices": [_choice(content, answer.reason)], "usage": _usage(answer)})
 
     def _wanted(self, body: dict[str, Any], is_chat: bool) -> Wanted:
-        """What a request asks for; Refused or InputError where it cannot be had."""
+        """What a request asks for; Refused or InputError if that is not possible."""
         self._check_name(taken(body, "model", str, self.name))
         for name, values in UNKNOWN.items():
             if body.get(name) is not None and body[name] not in values:

@@ -1,4 +1,4 @@
-"""The service: what all servers share: jobs for the device, limits, errors, who may ask."""
+"""The service: what all servers share, which is jobs for the device, limits, errors and access."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vkrt.errors import CancelledError, InputError, UnsupportedError, VkrtError
 from vkrt.program.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns
 
-# What is answered to anybody
+# Paths that anybody may ask for, without the key
 OPEN = ("/", "/health", "/v2/health/live", "/v2/health/ready")
 # Seconds in which a body has to come
 BODY_SECONDS = 30
@@ -47,7 +47,7 @@ class Limits:
     """What a request may take.
 
     Attributes:
-        waiting: requests that wait for others.
+        waiting: the most requests that wait for others.
         body: bytes.
         seconds: until the answer ends.
         tokens: of an answer.
@@ -81,7 +81,7 @@ class Results:
             yield item
 
     def cancel(self) -> None:
-        """Ends the job after its step."""
+        """Ends the job after its current step."""
         self._job.cancelled = True
 
 
@@ -114,7 +114,7 @@ class Service:
         self.statuses: Counter[tuple[str, int]] = Counter()
 
     def deadline(self) -> float:
-        """When an answer to what is asked now ends."""
+        """When the answer to a request that comes now has to end, by `time.monotonic`."""
         return monotonic() + self.limits.seconds
 
     def begin(self, steps: Generator[Any, None, None], deadline: float) -> Results:
@@ -128,7 +128,7 @@ class Service:
                           code="rate_limit_exceeded") from error
 
     async def all_of(self, request: Request, results: Results) -> list[Any]:
-        """All items; Refused where the client has gone or the time was over before the job began.
+        """All items; Refused if the client has gone or the time was over before the job began.
         """
         async def items() -> list[Any]:
             return [item async for item in results]
@@ -194,10 +194,10 @@ class Service:
         """The application.
 
         Args:
-            routes: those of the kind of program.
+            routes: the routes of this kind of program.
             key: what a client has to know; None lets everybody in.
-            hosts: names of the server that requests may have, so that no page of another site that
-                calls itself so reaches it; "*" for all.
+            hosts: the names of the server that requests may use; "*" for all. Others are refused,
+                so that no page of a site whose own name leads to this server reaches it.
         """
         routes = [*routes, Route("/health", self.health), Route("/metrics", self.metrics)]
 
@@ -215,7 +215,7 @@ class Service:
 
 
 class _Guard:
-    """Lets in who has the key and no page of another site, and counts the answers."""
+    """Lets in clients that have the key, keeps out pages of other sites, and counts the answers."""
 
     def __init__(self, app: ASGIApp, key: str | None, statuses: Counter[tuple[str, int]],
                  paths: frozenset[str]):
@@ -246,7 +246,7 @@ class _Guard:
 
 
 async def _refusal(request: Request, error: Any) -> Response:
-    """The answer to what went wrong, as OpenAI's API or the V2 protocol has it."""
+    """The response to an error, as OpenAI's API or the V2 protocol has it."""
     status = {InputError: 400, UnsupportedError: 400, CancelledError: 503,
               Refused: getattr(error, "status", 0),
               HTTPException: getattr(error, "status_code", 0)}.get(type(error), 500)

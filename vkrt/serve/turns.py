@@ -1,4 +1,4 @@
-"""Turns: the one thread that gives the device work, a step of each job after the other's."""
+"""Turns: the one thread that gives work to the device, one step of each job in turn."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 from vkrt.errors import CancelledError, DeviceLostError
 
-# What is delivered behind the last item of a job
+# What is delivered after the last item of a job
 END = object()
 
 
 class Busy(Exception):
-    """As many jobs wait as may."""
+    """Too many jobs wait."""
 
 
 class Job:
     """Work in steps.
 
     Args:
-        steps: does a step, such as a run of a program, for each item.
-        deliver: gets the items, then END or the exception that ended it, all in the thread.
-        deadline: where `time.monotonic` is then and the job has not begun, it ends with
-            TimeoutError.
+        steps: a generator, which does a step, such as a run of a program, for each item.
+        deliver: gets the items, then END or the exception that ended the job; in the thread, or in
+            `submit` if the job never began.
+        deadline: by `time.monotonic`; a job that has not begun by then ends with TimeoutError.
 
     Attributes:
-        cancelled: set by whoever does not want the rest; then no more steps are done.
+        cancelled: set by whoever does not want the rest; no more steps are done then.
     """
 
     def __init__(self, steps: Generator[Any, None, None], deliver: Callable[[Any], object],
@@ -44,10 +44,10 @@ class Turns:
 
     Args:
         at_once: jobs that take turns.
-        waiting: jobs that wait until one of those ends, at most.
+        waiting: the most jobs that wait until one of these ends.
 
     Attributes:
-        failure: why nothing works any more, "" where it does.
+        failure: why nothing works any more; else "".
     """
 
     def __init__(self, at_once: int, waiting: int):
@@ -70,7 +70,7 @@ class Turns:
         """Adds a job.
 
         Raises:
-            Busy: too many wait.
+            Busy: too many wait, or `end` was called.
         """
         with self._changed:
             self._fill()
@@ -89,7 +89,7 @@ class Turns:
             self._changed.notify()
 
     def close(self) -> None:
-        """The same, and waits for that; may be called twice."""
+        """Ends all jobs as `end` does, and waits for the thread; may be called twice."""
         self.end()
         self._thread.join()
 
@@ -100,7 +100,7 @@ class Turns:
                     break
                 last = self._advance(job)
                 if last is not None:
-                    # Before its last item is delivered: who has that may ask again at once.
+                    # Before the last item is delivered: whoever gets that may submit a job at once.
                     with self._changed:
                         self._running.remove(job)
                     job.deliver(last)
@@ -109,14 +109,14 @@ class Turns:
             job.deliver(CancelledError("the server has ended"))
 
     def _begun(self) -> list[Job]:
-        """The jobs that take turns; waits for one. None at the end."""
+        """The jobs that take turns; waits until there is one. Empty at the end."""
         with self._changed:
             self._fill()
             self._changed.wait_for(lambda: self._closed or self._running)
             return [] if self._closed else list(self._running)
 
     def _fill(self) -> None:
-        """Ends jobs that wait in vain, and lets others take the places that are free."""
+        """Ends waiting jobs that are cancelled or too late, and gives free places to others."""
         for job in [j for j in self._waiting if j.cancelled or monotonic() > j.deadline]:
             self._waiting.remove(job)
             job.deliver(TimeoutError())
@@ -124,7 +124,7 @@ class Turns:
             self._running.append(self._waiting.popleft())
 
     def _advance(self, job: Job) -> Any:
-        """Does a step; behind the last one what is delivered then, else None."""
+        """Does a step; returns None, or after the last step what is delivered then."""
         try:
             if not job.cancelled:
                 job.deliver(next(job.steps))

@@ -97,8 +97,9 @@ class Shader(NamedTuple):
 class ShaderLibrary:
     """Shaders by name. `in`, `len` and iteration go over the names.
 
-    A load uses a dozen of some hundred shaders. Only they are read and become objects; a mapping
-    would keep most of both files resident, as the system maps what lies around a page with it.
+    A load uses a dozen of some hundred shaders. Only these are read and become objects. The files
+    are not mapped: the system maps the pages around a used page too, and most of both files would
+    stay resident.
 
     Args:
         index: path of library.jsonl, as written by shaders/build.py.
@@ -113,7 +114,7 @@ class ShaderLibrary:
         self._lines: dict[str, list[int]] = head["files"]
         # Where the first of these lines begins
         self._start = len(text)
-        # Numbers of what shaders tell apart by name: file without suffix -> name -> number
+        # Numbers of the opcodes that shaders name: file without suffix -> name -> number
         self.opcodes: dict[str, dict[str, int]] = head["opcodes"]
         self._shaders: dict[str, Shader] = {}
 
@@ -173,7 +174,7 @@ class ShaderLibrary:
     def _no_such(self, name: str) -> str:
         import difflib
 
-        # Other variants of the same kernel say most; without any, names that look alike.
+        # Other variants of the same kernel help most; if there are none, names that look alike.
         near = list(self._described(name)["variants"])
         near = near or difflib.get_close_matches(name, list(self), n=8, cutoff=0.5)
         there = f"; there are {', '.join(near[:12])}" if near else ""
@@ -182,8 +183,8 @@ class ShaderLibrary:
 
 
 class _File:
-    """A file that is read where it is asked for. It stays what it was when it was opened, also if
-    another is put in its place."""
+    """A file whose bytes are read on demand. It stays the file that was opened, even if another
+    file is put in its place."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._descriptor = -1
@@ -235,7 +236,7 @@ def shader_library() -> ShaderLibrary:
         UnsupportedError: the package was not built (for instance imported from a source folder).
     """
     try:
-        # The files stay open, which may have been unpacked to be read.
+        # The files, which may have been unpacked for this, stay open.
         with _path_of("library.jsonl") as index, _path_of("library.bin") as modules:
             return ShaderLibrary(index, modules)
     except FileNotFoundError as error:
@@ -244,7 +245,7 @@ def shader_library() -> ShaderLibrary:
 
 
 def opcode(file: str, name: str) -> int:
-    """The number of what a shader, or a file that it includes, tells apart by name.
+    """The number of an opcode that a shader, or a file that it includes, names.
 
     Args:
         file: name of a file in a folder of shaders/, without its suffix.

@@ -9,7 +9,7 @@ from vkrt.text.generate import ChooseToken, continued
 from vkrt.text.model import Session
 from vkrt.text.tokenizer import TextStream, Tokenizer
 
-# Tokens of a prompt that decide what the next one looks like, and more
+# So many last tokens of a prompt are more than enough to decide the text of the next token
 CONTEXT = 8
 
 
@@ -23,16 +23,16 @@ class Answer:
         max_tokens: at most so many are chosen.
         stop: strings before which the text ends.
         continues: whether the text goes on where the prompt ends, which decides about a space
-            between them, or stands by itself, as a turn of a conversation does.
+            between them. Else it stands by itself, as a turn of a conversation does.
 
     Attributes:
         prompt_tokens: tokens of the session before the answer.
-        cached_tokens: those of them that the model had read before.
+        cached_tokens: how many of the prompt's tokens the model had read before.
         tokens: how many were chosen, the one that ends the text included.
         reason: why the text ended: "stop" (by a token or a string), "length" (`max_tokens`, or the
-            model's context is full), or "" where it has not, or somebody stopped iterating.
+            model's context is full), or "" if it has not ended or somebody stopped iterating.
         prompt_seconds: until the first token.
-        seconds: for the others.
+        seconds: for the other tokens.
     """
 
     def __init__(self, session: Session, tokenizer: Tokenizer, choose: ChooseToken, max_tokens: int,
@@ -50,17 +50,17 @@ class Answer:
 
     @property
     def rate(self) -> float | None:
-        """Tokens a second behind the first one; None where no time was measured."""
+        """Tokens per second after the first one; None if no time was measured."""
         return (self.tokens - 1) / self.seconds if self.tokens > 1 and self.seconds > 0 else None
 
     @property
     def prompt_rate(self) -> float | None:
-        """Tokens of the prompt that were read a second; None where no time was measured."""
+        """Tokens of the prompt read per second; None if no time was measured."""
         read = self.prompt_tokens - self.cached_tokens
         return read / self.prompt_seconds if self.prompt_seconds > 0 else None
 
     def __iter__(self) -> Iterator[str]:
-        """Yields after each run of the model what text it adds, which may be ""."""
+        """Yields, after each run of the model, the text that it adds, which may be ""."""
         start = perf_counter()
         while self._session.unread:
             self._session.read()
@@ -97,7 +97,7 @@ class _StopStrings:
         self.found = False
 
     def add(self, piece: str) -> str:
-        """What can be shown once this piece has come."""
+        """The text that can be shown once this piece has come."""
         text = self.held + piece
         first = min((at for string in self._strings if (at := text.find(string)) >= 0), default=-1)
         if first >= 0:

@@ -12,7 +12,7 @@ from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
 
-# Gets logits, float32 [V], and the tokens so far
+# Gets logits, float32 [V], and the tokens so far; returns the next token
 ChooseToken = Callable[[np.ndarray, Sequence[int]], int]
 
 
@@ -20,7 +20,7 @@ def continued(session: Session, choose: ChooseToken, max_tokens: int,
               ends: Container[int]) -> Iterator[int]:
     """Yields the tokens that follow those of a session, and adds them to it.
 
-    Ends behind a token of `ends`, after `max_tokens`, or where the model has no room for more.
+    Ends after a token of `ends`, after `max_tokens`, or where the model has no room for more.
     """
     for _ in range(max_tokens):
         chosen = choose(session.logits(), session.ids)
@@ -46,8 +46,7 @@ def generate(program: Program, ids: Sequence[int], *, max_tokens: int = 256,
         max_tokens: at most so many are yielded.
         sampler: gets the logits, float32 [V], and all tokens so far, and returns the next one; by
             default the most likely one. `vkrt.Sampler` makes others.
-        ends: tokens behind which the text ends, which are yielded too; by default those that the
-            program names.
+        ends: tokens that end the text, and are yielded too; by default the program's own.
         state: one of `Program.new_state`; by default the method's own.
         method: of the program.
         chunk: the most tokens of the prompt that are read in one run: more take more memory.

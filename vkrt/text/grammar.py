@@ -15,9 +15,9 @@ from vkrt.text.tokenizer import Tokenizer
 
 
 class Grammars:
-    """What makes choices keep to grammars, of a model with its tokenizer.
+    """Makes the choices of a model's tokens keep to grammars.
 
-    Reading the tokens takes a part of a second, so one of these serves many texts.
+    Reading the tokenizer takes a part of a second, so one object serves many texts.
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer):
@@ -25,16 +25,16 @@ class Grammars:
         self._tokenizer = tokenizer
 
     def constrained(self, choose: ChooseToken, kind: Any, text: str) -> ChooseToken:
-        """A choice, for one text, among the tokens with which that can still keep to a grammar.
+        """A `ChooseToken` for one text, which chooses only tokens that the grammar allows next.
 
         Args:
-            choose: chooses among those; the logits of all others are -inf.
+            choose: chooses among these tokens; the logits of all others are -inf.
             kind: "json_schema" or "gbnf" (grammars as llama.cpp has them, from the rule "root").
             text: the schema or the grammar.
 
         Raises:
-            InputError: it is no such grammar, or one that is too complex.
-            UnsupportedError: the tokenizer is no `tokenizer.json` whose tokens are bytes.
+            InputError: the text is no such grammar or too complex, or the tokens allow no grammar.
+            UnsupportedError: the tokenizer is not a `tokenizer.json`.
             PackageError: the package `llguidance` is not installed.
         """
         tokens = self._tokens

@@ -1,9 +1,9 @@
 """A language model: what a program's method takes and gives, and what its constants say.
 
-Programs are those that exporters write for text: the method `forward` takes tokens, int64 [1, T],
-and with a cache their position, int64 [1] (of the first) or [T] (of each); it gives logits of the
-last token, [1, V], or of all of them, [1, T, V]. Methods without inputs say what a caller has to
-know ("get_max_seq_len").
+It is for programs that exporters write for text. The method `forward` takes tokens, int64 [1, T],
+and with a cache also their position, int64 [1] (of the first token) or [T] (of each). It gives
+logits of the last token, [1, V], or of all tokens, [1, T, V]. Methods without inputs give what a
+caller has to know ("get_max_seq_len").
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from vkrt.errors import InputError, UnsupportedError
 from vkrt.method.states import State
 from vkrt.program.program import Program
 
-# Methods that say how many tokens a cache holds, the first that there is
+# Methods that say how many tokens a cache holds; the first one that exists counts
 CONTEXT = ("get_max_context_len", "get_max_seq_len")
 END = ("get_eos_ids", "get_eos_id")
-# Of a text over states that have no rows for its places, where nothing says how long it may be
+# The most tokens of a text, if neither the program nor the rows of a state limit them
 UNLIMITED = 1 << 31
 
 
@@ -28,19 +28,18 @@ class LanguageModel:
     """A program with a method that turns tokens to logits.
 
     Args:
-        program: a loaded one.
-        method: of it.
+        program: a loaded program.
+        method: the name of its method.
 
     Attributes:
-        has_cache: whether it keeps what it has read; then a position goes along with the tokens.
+        has_cache: whether it keeps what it has read; then it takes a position with the tokens.
         longest: the most tokens of one run.
-        counts: of how many tokens a run can be, ascending; None where that is any number up to
-            `longest`.
-        context: the most tokens altogether.
+        counts: the numbers of tokens that a run can take, ascending; None for all up to `longest`.
+        context: the most tokens of a text.
         ends: ids of the tokens that end a text, by the program; may be empty.
-        can_rewind: whether all that it keeps are rows for places of the text, so that it goes on
-            right from an earlier one. States of layers that read tokens one by one, and caches
-            of fewer rows than the context, are those of one place.
+        can_rewind: whether it keeps nothing but rows for the places of the text, so that it can go
+            on from an earlier place. States of recurrent layers, and caches with fewer rows than
+            the context, belong to one place only.
 
     Raises:
         InputError: the method does not take tokens and give logits.
@@ -81,7 +80,7 @@ class LanguageModel:
         self.can_rewind = all(count >= self.context for count in places)
 
     def _longest_text(self, places: Sequence[int]) -> int:
-        """The most tokens altogether: what the program says, and what it can hold.
+        """The most tokens of a text: what the program says, and what it can hold.
 
         Args:
             places: of the states, as `StateTensor` has them.
@@ -96,17 +95,17 @@ class LanguageModel:
         return said or min(filter(None, places), default=UNLIMITED)
 
     def next_count(self, left: int, most: int) -> int:
-        """Of how many tokens the next run is.
+        """How many tokens the next run takes.
 
-        Runs of fewer than `most` take numbers of tokens that are powers of two, so that a few
-        shapes serve prompts of any length.
+        A run of fewer than `most` tokens takes a power of two, so that a few shapes serve prompts
+        of any length.
 
         Args:
-            left: how many are to be read.
-            most: how many it should take at most, where it can take so few.
+            left: how many tokens are to be read.
+            most: the most tokens that the run should take, if the program can take so few.
 
         Raises:
-            UnsupportedError: it takes more at a time than there are.
+            UnsupportedError: the program takes more tokens at a time than are left.
         """
         if self.counts is None:
             return most if left >= most else 1 << left.bit_length() - 1
@@ -139,12 +138,11 @@ class Session:
 
     Args:
         model: a language model.
-        state: one of `Program.new_state`; by default the method's own, which should be one that
-            was reset.
-        chunk: the most tokens of a prompt that are read in one run. A long one takes more memory.
+        state: one of `Program.new_state`; by default the method's own (reset it before).
+        chunk: the most tokens of a prompt that are read in one run. A long chunk takes more memory.
 
     Attributes:
-        state: which one.
+        state: the state that it uses.
         ids: the tokens so far; the model has read the first `position` of them.
     """
 
@@ -167,7 +165,7 @@ class Session:
         """Appends tokens, to be read at the next `logits`.
 
         Raises:
-            InputError: there is no room for so many, or one is no token of the model's.
+            InputError: there is no room for so many, or one is not a token of the model.
         """
         if len(ids) > self.room:
             raise InputError(f"{len(ids)} tokens behind {len(self.ids)} others: the model has room "
@@ -179,8 +177,8 @@ class Session:
         self.ids += ids
 
     def rewind(self, count: int) -> None:
-        """Forgets all but the first `count` tokens. What a cache holds beyond them is written over
-        before it is read; a model that keeps something else reads the others anew."""
+        """Forgets all but the first `count` tokens. What a cache holds beyond these is overwritten
+        before it is read. A model that cannot rewind reads the first tokens anew."""
         del self.ids[count:]
         if self.model.can_rewind:
             # The logits of the last one are needed again.
@@ -194,7 +192,7 @@ class Session:
         self.position = 0
 
     def continue_with(self, ids: list[int]) -> None:
-        """Makes these the tokens of the text; those that it begins with already are kept.
+        """Makes these the tokens of the text; the beginning that both have in common is kept.
 
         Raises:
             InputError: as `add`; the text is empty then.
@@ -208,13 +206,13 @@ class Session:
             raise
 
     def restore(self, ids: list[int], position: int, values: Mapping[str, np.ndarray]) -> None:
-        """Makes it another text, of which the model has read the first `position` tokens.
+        """Makes this another text, of which the model has read the first `position` tokens.
 
         Args:
             values: what its caches hold then, see `State.save`.
 
         Raises:
-            InputError: these are not this model's.
+            InputError: the tokens or values are not this model's.
         """
         self.rewind(0)
         self.add(ids)
@@ -245,7 +243,7 @@ class Session:
         self.position += count
 
     def logits(self) -> np.ndarray:
-        """Reads the tokens that were added; logits, float32 [V], of the one that comes next.
+        """Reads the tokens that were added; returns logits, float32 [V], of the next token.
 
         Raises:
             InputError: there are no tokens.
@@ -259,6 +257,6 @@ class Session:
 
 
 def common_prefix(ids: Sequence[int], others: Sequence[int]) -> int:
-    """How many tokens two texts begin with that are the same."""
+    """How many equal tokens two texts begin with."""
     return next((n for n, (a, b) in enumerate(zip(ids, others)) if a != b),
                 min(len(ids), len(others)))

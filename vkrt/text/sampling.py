@@ -16,14 +16,13 @@ class Sampler:
     temperature.
 
     Args:
-        temperature: by which the logits of the tokens that are left are divided; 0 takes the most
-            likely token.
-        top_k: of so many most likely tokens one is chosen; 0 for all.
-        top_p: of the fewest most likely tokens whose probabilities add up to this.
-        repetition_penalty: by which the logits of tokens that occurred are divided where positive,
-            multiplied where negative; 1 for none.
+        temperature: divides the logits of the tokens that are left; 0 takes the most likely token.
+        top_k: chooses among so many of the most likely tokens; 0 for all.
+        top_p: chooses among the fewest most likely tokens whose probabilities add up to this.
+        repetition_penalty: divides positive logits of tokens that occurred, and multiplies negative
+            ones; 1 for no penalty.
         seed: of the random numbers; None takes another one every time.
-        min_p: of the tokens that are at least this times as likely as the most likely one.
+        min_p: chooses among tokens at least `min_p` times as likely as the most likely one.
         repeat_last_n: the last tokens that the penalty looks at; 0 for none, -1 for all.
     """
 
@@ -51,7 +50,7 @@ class Sampler:
         logits = self._penalized(logits, ids)
         if self.temperature == 0:
             return int(np.argmax(logits))
-        # The most likely first; those of equal logits in their order, so that a seed decides.
+        # The most likely first. Tokens with equal logits keep their order, so that a seed decides.
         order = np.argsort(-logits, kind="stable")
         if self.top_k:
             order = order[:self.top_k]
@@ -60,7 +59,7 @@ class Sampler:
         count = len(order)
         if self.top_p < 1:
             count = int(np.searchsorted(likely.cumsum(), self.top_p * likely.sum())) + 1
-        # The most likely token's is 1.
+        # `likely` is 1 for the most likely token.
         count = min(count, int(np.count_nonzero(likely >= self.min_p)))
         chances = np.exp(scores[:count] / self.temperature)
         return int(self._random.choice(order[:count], p=chances / chances.sum()))

@@ -23,14 +23,14 @@ MODE = 0o600
 
 
 def check_session_file(path: str | os.PathLike[str], option: str = "") -> None:
-    """Refuses a file that is no session's; see `vkrt.files.replaceable.check_replaceable`."""
+    """Refuses a file that is not a session; see `vkrt.files.replaceable.check_replaceable`."""
     check_replaceable(path, lambda head: head[:2] == b"PK" and HEADER.encode() in head[30:60],
                       "a saved session", option)
 
 
 def save_session(path: str | os.PathLike[str], session: Session,
                  messages: Sequence[Mapping[str, str]] = ()) -> None:
-    """Saves a session as an .npz file, and the conversation that it is of, if it is of one.
+    """Saves a session as an .npz file, with its conversation if it has one.
 
     Raises:
         InputError: another kind of file is there.
@@ -46,7 +46,7 @@ def save_session(path: str | os.PathLike[str], session: Session,
 
 
 def load_session(path: str | os.PathLike[str], session: Session) -> list[dict[str, str]]:
-    """Makes a session what `save_session` saved; returns the conversation, empty if it is of none.
+    """Restores a session that `save_session` saved; returns its conversation, which may be empty.
 
     Raises:
         OSError: the file cannot be read.

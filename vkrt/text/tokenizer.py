@@ -42,7 +42,7 @@ class Tokenizer:
 
     Raises:
         OSError: a file cannot be read.
-        InputError: it is no tokenizer.
+        InputError: the file is not a tokenizer.
         PackageError: the package that reads it is not installed.
     """
 
@@ -54,10 +54,11 @@ class Tokenizer:
         self.ends = frozenset(self._find_ends())
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        """The tokens of a text, with those that the model wants at its start, or without.
+        """The tokens of a text; if `special`, with those that the model wants at its start.
 
         Raises:
-            InputError: it has what stands for bytes that are no text, or half a character.
+            InputError: the text has surrogates, which stand for bytes that are no text or are half
+                a character.
         """
         try:
             text.encode()
@@ -87,14 +88,14 @@ class Tokenizer:
             yield piece
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """A conversation as the model has learned to read it, to its own next turn.
+        """A conversation as the model has learned to read it, up to the model's next turn.
 
         Args:
             messages: each with "role" ("system", "user", "assistant") and "content".
 
         Raises:
-            InputError: there is no template beside the tokenizer, or it is none, or it refuses the
-                messages.
+            InputError: there is no template beside the tokenizer, or it is invalid, or it refuses
+                the messages.
             PackageError: `jinja2` is missing.
         """
         try:
@@ -164,7 +165,7 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer, before: Sequence[int] = ()):
         self._decode = tokenizer.decode
-        # The tokens of the last piece go along: what a token looks like depends on those before.
+        # The last piece is decoded again: the text of a token depends on the tokens before.
         self._last = list(before)
         self._new: list[int] = []
 
@@ -172,14 +173,14 @@ class TextStream:
         """What one more token adds; "" in the middle of a character."""
         self._new.append(token)
         before, text = self._decode(self._last), self._decode(self._last + self._new)
-        # The bytes of a character may be several tokens: it is a replacement until then.
+        # The bytes of a character may be several tokens: till the last, U+FFFD stands in its place.
         if len(text) <= len(before) or text.endswith("\ufffd"):
             return ""
         self._last, self._new = self._new, []
         return text[len(before):]
 
     def end(self) -> str:
-        """What is left, of a text that ends in the middle of a character."""
+        """The rest of a text that ends in the middle of a character."""
         return self._decode(self._last + self._new)[len(self._decode(self._last)):]
 
 

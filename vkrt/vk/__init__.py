@@ -1,4 +1,4 @@
-"""The only room beside the core that names Vulkan: loader, device, memory, pipelines.
+"""The only package besides the core that names Vulkan: loader, device, memory, pipelines.
 
 Importing it needs no driver; opening a device does.
 """

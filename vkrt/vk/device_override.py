@@ -1,6 +1,6 @@
-"""What the devices that tests open look like, where no driver at hand is like that.
+"""Overrides of what devices look like, for tests of devices that no driver at hand provides.
 
-Nothing here is used but by tests, and nothing is different unless `override_device` was called.
+Only tests use this module, and nothing is different unless `override_device` was called.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class DeviceOverride(NamedTuple):
 
     Attributes:
         discrete: it counts as having memory of its own.
-        driver_id: its VkDriverId, such as one of which vkrt knows nothing; None leaves it.
-        limits: in the place of those of `DeviceInfo.limits` with these names.
-        heaps, memory_types: as in `DeviceInfo`; () leaves both. The memory is the driver's first
-            type whatever they say. What should not be coherent is not: the host then sees a copy
-            of the memory, to and from which only flushes and invalidations carry bytes, whole
-            atoms (`nonCoherentAtomSize`) at a time, and of which the rest is rubbish.
+        driver_id: its VkDriverId, such as one that vkrt does not know; None leaves it.
+        limits: replace those of `DeviceInfo.limits` with the same names.
+        heaps, memory_types: as in `DeviceInfo`; () leaves both. With `memory_types` all memory is
+            of the driver's first type. A type that is not coherent here behaves so: the host sees a
+            copy of the memory. Only flushes and invalidations carry bytes to and from the copy,
+            whole atoms (`nonCoherentAtomSize`) at a time; its other bytes are garbage.
         loses_imports: submissions lose the device as long as host memory is imported.
     """
 

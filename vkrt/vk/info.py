@@ -63,7 +63,7 @@ class DeviceInfo:
 
     @property
     def identity(self) -> tuple[int | str, ...]:
-        """The device and the version of its driver, as what is cached for it names them."""
+        """The device and the version of its driver, as keys of cached data have them."""
         return (self.vendor_id, self.device_id, self.name, self.driver_id, self.driver_version,
                 self.driver_info, self.cache_uuid)
 
@@ -73,9 +73,9 @@ class Feature(NamedTuple):
 
     Attributes:
         name: vkrt's, a key of `DeviceInfo.features` where it is one.
-        field: of the Vulkan struct, such as "timelineSemaphore"; "" where the extension is all.
+        field: of the Vulkan struct, such as "timelineSemaphore"; "" if there is only an extension.
         struct: such as "VkPhysicalDeviceTimelineSemaphoreFeatures"; "" for the same.
-        extension: of devices, which brings it; "" where `core` is the least version.
+        extension: the device extension that brings it; "" where `core` is the least version.
         core: the Vulkan version from which on it needs no extension, such as "1.2"; "" for none.
     """
 

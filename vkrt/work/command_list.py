@@ -28,8 +28,8 @@ class CommandList:
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
-        together: ids of storages of weights that are needed at the same time, because a kernel
-            reads them at other sizes.
+        together: groups of ids of storages of weights. The weights of a group are co-resident,
+            because at other sizes one kernel reads all of them.
         memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for command lists of other sizes
             that are made from this one. It is not part of the work: it is neither compared nor
             written to files.

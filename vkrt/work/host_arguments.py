@@ -1,13 +1,13 @@
-"""What stands among the arguments of calls on the host beside numbers and texts."""
+"""Host calls that are no kernels, and arguments of host calls that are neither number nor text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A host call that is no kernel of a program. It reads conditions: (array, what it has to be). If
-# one of them is not so, everything up to the next branch is skipped.
+# A host call that is no kernel of a program. It reads conditions: (array, the value it must have).
+# If one of them does not hold, everything up to the next branch is skipped.
 BRANCH = "vkrt::branch"
-# Another one. It reads the rows of a table that its one array names, and writes them to another.
+# Another such call. One array has numbers of rows of a table; the rows go to another array.
 ROWS = "vkrt::rows"
 
 

@@ -22,12 +22,12 @@ class Read:
 
 @dataclass(frozen=True, order=True)
 class Count:
-    """How many elements of a tensor there are of a kind, which decides the size of a result and is
-    known when the run has come there.
+    """How many elements of some kind a tensor has, such as nonzero ones. The count decides the size
+    of a result, and is known once the run has computed it.
 
     Attributes:
         number: which of the method's counts.
-        most: as many elements the program allows.
+        most: the largest count that the program allows.
     """
 
     number: int
@@ -39,12 +39,12 @@ SizeValue = Read | Count
 
 
 class CountFound(UnsupportedError):
-    """A run has come to a count, which is another number than the sizes that it has been begun at
-    say. Only where counts differ from run to run over the same inputs does anybody see it.
+    """A run has found a count that differs from the one that its sizes are made for. Callers see
+    this error only where counts differ from run to run over the same inputs.
 
     Attributes:
         number: which of the method's counts.
-        found: what it is.
+        found: the count that the run has found.
     """
 
     def __init__(self, number: int, found: int):
@@ -57,7 +57,7 @@ class CountFound(UnsupportedError):
 
 @dataclass(frozen=True)
 class Limit:
-    """What an element of an input may hold.
+    """The range of values that an element of an input may hold.
 
     Attributes:
         read: which element.
@@ -73,7 +73,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class IndexLimit:
-    """What every element of an input may hold that is an index.
+    """The range of values that every element of an input of indices may hold.
 
     Attributes:
         input: number of the method's input.

@@ -1,10 +1,10 @@
-"""The words that options of a load take, and their defaults: in a module that loads at once."""
+"""The words that options of a load take, and their defaults, in a module that imports nothing."""
 
-# What is to be small: time, bytes of activations, or time as far as it takes no bytes
+# What is to be small: bytes of activations if that takes hardly any time, bytes, or time
 PREFERENCES = ("balanced", "memory", "speed")
 # How weights get to the kernels: see `vkrt.load`
 WEIGHTS = ("auto", "map", "direct", "copy", "stream")
-# What caches of keys and values are kept in: as the program has them, or in 8 bits
+# How caches of keys and values are kept: as the program has them, or in 8 bits
 CACHES = ("float", "int8")
 # When the blocks of weights are allocated: as they are reached, or all before anything is packed
 ORDERS = ("lazy", "eager")

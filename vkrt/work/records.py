@@ -1,10 +1,10 @@
 """Records: the work of a method as plain data, without a Vulkan handle in it.
 
 Lowering makes them, `plan` places their storages in memory and orders their steps with barriers.
-Nobody changes one that is made: they are frozen, and two of them with equal attributes are equal.
+Records are frozen, and two records with equal attributes are equal.
 
-A record of which an operand does not lie within its storage cannot be made, whoever makes it
-(AssertionError): what a program says never makes a kernel read or write beyond its memory.
+A record with an operand that does not lie within its storage cannot be made (AssertionError): no
+program makes a kernel read or write beyond its memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def _check_places(operands: Iterable[Operand]) -> None:
         operand.check_place()
 
 
-# What kernels divide by one step is below this (shaders/common/division.glsl).
+# Kernels divide numbers below this in one step (shaders/common/division.glsl).
 SMALL = 1_390_000
 
-# The specialization constants beside those of parameters: what a dispatch is. Shaders declare those
-# that they use, in params.glsl, division.glsl and tensor.glsl of shaders/common.
+# Ids of the specialization constants that are no parameters, but say what a dispatch is. Shaders
+# declare the ones that they use, in params.glsl, division.glsl and tensor.glsl of shaders/common.
 LOCAL_SIZE, IS_SMALL, IS_WHOLE, HAS_FEW_TEXELS = range(100, 104)
 
 
@@ -35,7 +35,7 @@ class Dispatch:
 
     Attributes:
         node: index of the graph's node this is part of, for messages and profiles.
-        shader: variant in the weight table, e.g. "unary.texel.f32".
+        shader: variant in the shader library, e.g. "unary.texel.f32".
         params: one 32-bit int per PARAM/CASE id of the shader, id 0 first; floats as their bits.
         writes: operands bound first, from binding 0.
         reads: operands bound behind them, in binding order.
@@ -62,10 +62,9 @@ class Dispatch:
     def constants(self) -> tuple[int, int, int, int]:
         """The values of the constants `LOCAL_SIZE`, `IS_SMALL`, `IS_WHOLE`, `HAS_FEW_TEXELS`.
 
-        What shaders divide are numbers of invocations and of texels or elements of operands (those
-        of the matrices of weights are never taken apart): small is what has fewer than `SMALL` of
-        all of these, and few texels what has fewer invocations and texels. Whole is what writes
-        no padding.
+        Shaders divide numbers of invocations, and of texels or elements of operands (never of
+        weight matrices). A dispatch is small if all of these are below `SMALL`; it has few texels
+        if the numbers of invocations and texels are. It is whole if it writes no padding.
         """
         most = max((operand.texels for operand in (*self.writes, *self.reads)
                     if operand.rows is None), default=0)
@@ -76,7 +75,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A constant of which a run reads those rows alone that it has chosen.
+    """A constant of which a run reads only the rows that it has chosen.
 
     Attributes:
         constant: the bytes in the file.
@@ -96,7 +95,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A kernel outside of the delegates, run on the host between two submissions; or a choice; or
+    """A kernel outside of the delegates, run on the host between two submissions; or a branch; or
     the read of rows that the device has chosen.
 
     Attributes:
@@ -106,7 +105,7 @@ class HostCall:
             or tuples of those.
         reads: raw operands the host reads.
         writes: raw operands the host writes, in the order of the kernel's results.
-        table: of `ROWS`, what it reads rows of.
+        table: of `ROWS`, the table that it reads rows from.
     """
 
     node: int
@@ -125,7 +124,7 @@ class Move:
     """A copy of a whole storage from buffer to buffer, in the stream of commands.
 
     Attributes:
-        node: of the step it is for: the one behind a reload, the one before a spill.
+        node: of the step it is for: the step behind a reload, or before a spill.
         kind: "spill" (to the host's memory) or "reload" (back from it).
         writes, reads: one operand each, of equal size.
     """
@@ -148,7 +147,7 @@ Step = Dispatch | HostCall | Move
 
 @dataclass(frozen=True, slots=True)
 class Prepack:
-    """Bringing one constant of the file into a weight's storage.
+    """The copy of one constant of the file into a weight's storage.
 
     The constant is copied to a staging buffer in slices of whole rows of its outermost dimension
     and each slice is dispatched into its part of the weight.
@@ -157,7 +156,7 @@ class Prepack:
         constant: the bytes in the file.
         target: the weight.
         shader: variant of the copy shader.
-        params: the walk of the whole constant, see `vkrt.ops.strided_copy.params`.
+        params: of the strided copy of the whole constant, see `vkrt.ops.strided_copy.params`.
         row_bytes: bytes of the smallest slice of the constant that fills whole texels.
         rows: number of such slices.
         name: for messages.

@@ -1,4 +1,4 @@
-"""How fast a driver is, for expectations of times."""
+"""How fast a driver is, for estimates of times."""
 
 from __future__ import annotations
 

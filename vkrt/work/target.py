@@ -13,12 +13,12 @@ MAX_ELEMENTS = (1 << 31) - 1
 
 # Invocations of a workgroup
 GROUP, SMALL_GROUP = 64, 8
-# So many products of texels take a core of a CPU driver some 50 microseconds.
+# A core of a CPU driver takes some 50 microseconds for so many products of texels.
 LONG = 16384
 
 
 class Slices(NamedTuple):
-    """How many slices of hidden channels a run of nodes is done in.
+    """Into how many slices of hidden channels a run of nodes is divided.
 
     Attributes:
         last: the number of its last node (`vkrt.graph.graph.Graph.number_of`).
@@ -30,7 +30,7 @@ class Slices(NamedTuple):
 
 
 class Strips(NamedTuple):
-    """How many rows a run of nodes is done in at once.
+    """How a run of nodes is divided into strips of rows.
 
     Attributes:
         first, last: the numbers of its first and its last node.
@@ -62,23 +62,24 @@ class Target:
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run, or more, see `vkrt.plan.scratch`) or "any".
         fuses: whether nodes that one kernel can do become one (`vkrt.passes`).
-        skipped: names of passes that are left out then.
+        skipped: names of passes that are left out where nodes are fused.
         prefer: one of `PREFERENCES`, see `vkrt.load`.
         cache: one of `CACHES`, see `vkrt.load`.
-        reads_rows: whether the host reads rows of constants from the file when a run has chosen
-            them, where a run needs few of many: the others are never read, and the constant is no
-            weight.
-        max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
+        reads_rows: whether the host reads rows of a constant from the file when a run has chosen
+            them, if a run needs few of many rows. The other rows are never read, and the constant
+            is no weight.
+        max_weight: the most bytes of a weight, where larger weights can be divided
             (`vkrt.passes.divide_weights`); 0 for any number.
-        rereads: strips have weights of their own (`vkrt.passes.strips`): while these are streamed,
-            those of a run of nodes are not all there at once, and are read for each strip.
-        parts: at sizes to which a method is lowered from others: in which parts runs of nodes are
-            done there; None where it is still to be decided (`vkrt.passes.divide_activations`).
-        tuning: what kernels are chosen by.
-        speed: what decides whether nodes are done in parts (`vkrt.passes.division_plan`).
-        features: what kernels may use beyond what every device has: the variants of the shader
-            library that have one of these behind their names (`//! features:` in shaders).
-        refused: names of the variants that the driver does not compile: smaller ones are taken.
+        rereads: whether strips have weights of their own (`vkrt.passes.strips`). If these are
+            streamed, the weights of a run of nodes are not all resident at once, and are read again
+            for each strip.
+        parts: how runs of nodes are divided, where a method is lowered to these sizes from other
+            ones; None where that is still to be decided (`vkrt.passes.divide_activations`).
+        tuning: the figures by which kernels are chosen.
+        speed: the figures that decide whether nodes are divided (`vkrt.passes.division_plan`).
+        features: optional features that kernels may use. The names of shader variants that need one
+            end with it (`//! features:` in shaders).
+        refused: names of the variants that the driver does not compile: smaller ones are used.
     """
 
     storage: str = "texel"
@@ -118,9 +119,8 @@ class Target:
               group_factor: int = 1) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
-        Groups are made smaller where few would exist (`Tuning.min_groups`) for long work: CPU
-        drivers then use every core. There are two sizes and no others, because a pipeline is made
-        for each.
+        For long work, groups are made smaller where few would exist (`Tuning.min_groups`): CPU
+        drivers then use every core. There are only two sizes, because a pipeline is made for each.
 
         Args:
             steps: of all invocations together, see `LONG`.
@@ -134,6 +134,6 @@ class Target:
         return local_size, self.grid(-(-invocations // local_size))
 
     def grid(self, groups: int) -> tuple[int, int, int]:
-        """So many workgroups, or a few more, in as few dimensions as it takes."""
+        """A grid of `groups` workgroups, or a few more, in as few dimensions as possible."""
         columns = min(groups, self.max_groups)
         return columns, -(-groups // columns), 1

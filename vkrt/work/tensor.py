@@ -15,7 +15,7 @@ from typing import NamedTuple
 DTYPES = {
     "float32": (4, "f32"),
     "float16": (2, "f16"),
-    # Of weights only: what is computed of them is float32.
+    # Only weights have it: results computed from them are float32.
     "bfloat16": (2, "b16"),
     "int32": (4, "i32"),
     "int8": (1, "i8"),
@@ -27,14 +27,14 @@ DTYPES = {
 ITEMSIZE: dict[str, int] = {
     "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
     "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
-    # Of these torch packs several numbers into an element.
+    # In these torch packs several numbers into an element.
     "quint4x2": 1, "quint2x4": 1, "bits1x8": 1, "bits2x4": 1, "bits4x2": 1,
     "complex32": 4, "complex64": 8, "complex128": 16, "qint8": 1, "quint8": 1, "qint32": 4,
     "bits8": 1, "bits16": 2, "float8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2fnuz": 1,
     "float8_e4m3fnuz": 1,
 }
 
-# A name of `ITEMSIZE`, and a role of a `Storage`; files have their numbers in these.
+# A key of `ITEMSIZE`, and a role of a `Storage`; files have their positions in these.
 Dtype = str
 Role = str
 ROLES = ("weight", "activation", "input", "state", "spill")
@@ -83,8 +83,8 @@ class Constant:
         key: equal keys mean equal bytes, which are brought to the device once; None when unknown.
         source: which file: 0 is the program, 1 and up the external data files in their order.
         number: its only element; None where it has several, or where that is not known.
-        zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
-            holds no value, or nothing but zeros.
+        zeros: `nbytes` zeros instead of bytes of a file: the initial value of a state for which the
+            file has no value, or only zeros.
     """
 
     offset: int
@@ -101,15 +101,16 @@ class Tensor:
     """A logical value of the program (compared by identity).
 
     Attributes:
-        sizes: logical sizes in torch's order. In the graph of a method with dynamic shapes those
-            that belong together: at the largest inputs, as a rule.
+        sizes: logical sizes in torch's order. In the graph of a method with dynamic shapes they are
+            the sizes of one call, as a rule with the largest inputs.
         dtype: dtype on the device.
         host_dtype: dtype at the program's border (int64 where the device has int32, ..).
         constant: the bytes of the file it stands for, or None for a computed value.
         name: for messages, e.g. "delegate 0 value 17".
         dynamic_dims: dimensions in which a call may pass other sizes (method inputs).
-        bounds: the most that its sizes may be in any call, where calls can change them. A tensor
-            can be largest where an input is not, so they are not the sizes of any one call.
+        bounds: the largest sizes that it may have in any call, where calls can change them. A
+            tensor can be largest where an input is not, so all bounds together may belong to no
+            call.
     """
 
     sizes: tuple[int, ...]
@@ -143,7 +144,7 @@ class Storage(NamedTuple):
         id: index in the command list's storages.
         role: "weight", "activation", "input" (the host writes it), "state" (its memory is its own,
             and keeps its value from run to run) or "spill" (host memory in which an activation
-            waits). What the host reads are activations: `CommandList.read_by_host`.
+            waits). Storages that the host reads are activations: `CommandList.read_by_host`.
         nbytes: bytes of the elements including padding; an image's memory may need more.
         extents: (X, Y, Z) in texels for an image, None for a buffer.
         dtype: dtype of the elements; an image has the texel format of it.
@@ -237,8 +238,8 @@ class Operand:
         """Makes sure that all of it lies within its storage.
 
         Raises:
-            AssertionError: it does not. Kernels do not look where an operand ends: this is a fault
-                of vkrt, whatever a program says.
+            AssertionError: it does not. Kernels do not check where an operand ends: this is a fault
+                of vkrt, not of a program.
         """
         extents = self.storage.extents
         if extents is None:
@@ -261,7 +262,7 @@ class Operand:
     def lies_as(self, order: tuple[int, ...]) -> bool:
         """Whether the bytes are the same as those of a (padded) operand with this order.
 
-        Dimensions of size 1 may stand anywhere but for the packed one, which decides the padding.
+        Dimensions of size 1 may stand anywhere, except the packed one, which decides the padding.
         """
         if self.raw:
             contiguous = [d for d in row_major(len(self.sizes)) if self.sizes[d] != 1]
@@ -278,7 +279,7 @@ class Operand:
         return math.prod(self.sizes) == count
 
     def as_rows(self) -> Operand:
-        """The same bytes as a padded, row-major operand: they have to lie so."""
+        """The same bytes as a padded, row-major operand: they must lie so already."""
         return replace(self, order=row_major(len(self.sizes)), raw=False)
 
     def with_view(self, sizes, order) -> Operand:

@@ -1,7 +1,7 @@
-"""The weight table: which bytes of the file each one is, how they lie, and who reads them.
+"""The weight table: which bytes of the file each weight is, how they lie, and which steps read it.
 
-Where a weight's bytes may come from (mapped, read in place, staged, streamed) is decided from this
-alone; nothing here knows a device.
+This table alone decides how a weight's bytes may reach the kernels (mapped, read in place, staged,
+streamed); nothing here knows a device.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
 
 
 def _users(steps: Sequence[Step], together: Sequence[Sequence[int]]) -> dict[int, list[int]]:
-    """The steps that touch each storage, or one that is needed with it, ascending, by its id."""
+    """By the id of a storage, the steps that use the storage or one that is co-resident with it,
+    ascending."""
     result: dict[int, list[int]] = {}
     for index, step in enumerate(steps):
         for storage in {operand.storage.id for operand in (*step.writes, *step.reads)}:

@@ -13,7 +13,7 @@ _BAGS = ("weight:T indices:T.int32 offsets:T.int32 scale_grad_by_freq:- mode:i? 
 
 
 def _tells_bags(mode: int, padding: int) -> bool:
-    """Whether torch says which bag each index is in: not where it only adds up."""
+    """Whether torch gives the bag of each index, as it does not for plain sums."""
     return mode != SUM or padding >= 0
 
 
@@ -38,10 +38,10 @@ def bag_sizes(weight, indices, offsets, mode, factors, include_last, padding):
 @host_kernel("aten::_embedding_bag_forward_only.out", _BAGS, sizes=bag_sizes, dtypes=ANY)
 def embedding_bag(weight, indices, offsets, _by_frequency=None, mode=0, _sparse=None, factors=None,
                   include_last=False, padding=-1):
-    """Every bag is the rows from its offset up to that of the next one; one without rows is 0.
+    """Every bag is the rows from its offset up to that of the next bag; a bag without rows is 0.
 
-    The bag of each index is only given where it is asked for. Of equal largest elements it is the
-    first one whose row is given.
+    The bag of each index is only given where torch gives it. Of equal largest elements the row of
+    the first one is given.
     """
     import numpy as np
 

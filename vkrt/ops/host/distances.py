@@ -1,4 +1,4 @@
-"""Host kernels of distances between the rows of matrices, and what else is left of a network."""
+"""Host kernels of distances between the rows of matrices, of masked scatter and of dropout."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def index_put(x, indices, values, accumulate=False):
     import numpy as np
 
     result = x.copy()
-    # Where the indices are apart torch puts their dimensions in front, as numpy does.
+    # Where indexed dimensions are not neighbours, torch puts the new ones in front, as numpy does.
     place: Any = tuple(slice(None) if index is None else index for index in indices)
     if accumulate:
         np.add.at(result, place, values)
@@ -42,7 +42,7 @@ def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _lines(*arrays):
-    """To torch 0-d tensors have one dimension."""
+    """The arrays, 0-d ones as 1-d: to torch 0-d tensors have one dimension."""
     import numpy as np
 
     return [array.reshape(1) if isinstance(array, np.ndarray) and array.ndim == 0 else array
@@ -89,7 +89,7 @@ def diagonal_scatter_sizes(x, source, offset, dim1, dim2):
 @host_kernel("aten::diagonal_scatter.out", "self:T src:T offset:i? dim1:i? dim2:i?",
              sizes=diagonal_scatter_sizes, dtypes=ANY)
 def diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
-    """The elements of the source where the indices in two dimensions are `offset` apart."""
+    """x with the elements of the source where the indices in two dimensions are `offset` apart."""
     import numpy as np
 
     result, offset = x.copy(), int(offset)

@@ -1,7 +1,7 @@
-"""Host kernels of elements that the data choose, whose results are as large as there are such.
+"""Host kernels of elements that the data choose: their number decides the sizes of the results.
 
-A `count` is what the sizes of the run say, and where the data have another one the run has to begin
-anew: see `vkrt.method.counts`.
+A `count` is the number that the sizes of the run say. Where the data have another number, the run
+has to begin anew: see `vkrt.method.counts`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def places_sizes(x, size, _other):
 @host_kernel("aten::nonzero_static.out", "self:T size:i fill_value:i?", sizes=places_sizes,
              dtypes=ANY)
 def nonzero_static(x: np.ndarray, size: int, fill: int | None = None) -> np.ndarray:
-    """The first `size` places, a row of indices for each; rows that are left have the fill value
-    (-1)."""
+    """The first `size` places that are not zero, a row of indices for each; rows that are left over
+    have the fill value (by default -1)."""
     import numpy as np
 
     result = np.full((int(size), x.ndim), -1 if fill is None else fill)
@@ -58,8 +58,8 @@ def index_sizes(mask, count, _number):
 @host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", sizes=index_sizes,
              dtypes=INDEX)
 def mask_places(mask: np.ndarray, count: int, number: int) -> tuple[np.ndarray, ...]:
-    """The places of all elements that are true, for each dimension an array of indices: what the
-    mask is in the place of, where it stands among indices."""
+    """The places of all elements that are true, an array of indices for each dimension. A mask
+    among indices stands for these arrays."""
     import numpy as np
 
     places = np.nonzero(mask)
@@ -75,7 +75,7 @@ def selected_sizes(x, mask, count, _number):
 @host_kernel("aten::masked_select.out", "self:T mask:T.bool count:i number:i",
              sizes=selected_sizes, dtypes=ANY)
 def masked_select(x: np.ndarray, mask: np.ndarray, count: int, number: int) -> np.ndarray:
-    """All elements for which the mask, of sizes that go with those of x, is true."""
+    """All elements of x for which the mask is true; x and the mask are broadcast together."""
     import numpy as np
 
     x, mask = np.broadcast_arrays(x, mask)

@@ -1,7 +1,7 @@
 """Host kernels of random numbers, from one sequence for the process: numpy's Philox.
 
-They are not PyTorch's numbers, whose generators also differ from device to device. The sequence
-begins anew with `manual_seed`, else where the system's entropy says.
+They are not PyTorch's numbers; PyTorch's generators also differ from device to device. The sequence
+begins with the system's entropy, and begins anew with `manual_seed`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def manual_seed(seed: int) -> None:
     """Begins the sequence of random numbers anew.
 
     Args:
-        seed: a whole number of at least 0; with the same one the same numbers follow.
+        seed: a whole number of at least 0; the same seed gives the same numbers.
 
     Raises:
         ValueError: the seed is negative.
@@ -66,7 +66,7 @@ def uniform_between(x, low=0.0, high=1.0, *_how):
 
 @host_kernel("aten::bernoulli.out", "self:T *:*", sizes=same, dtypes=ANY)
 def ones_by_their_chances(x, *_how):
-    """1 with the probability that is there, else 0."""
+    """1 with the probability that the element of x says, else 0."""
     return uniform_of_sizes(x.shape) < x
 
 

@@ -25,8 +25,8 @@ def delta_sizes(query, key, value, decay, beta, state):
              "query:T key:T value:T decay:T beta:T initial_state:T", sizes=delta_sizes,
              dtypes=ONE_FLOAT)
 def gated_delta_rule(query, key, value, decay, beta, state):
-    """For each token the matrix fades, and is corrected by the difference of the token's value and
-    what it gives for the token's key; the result is what it gives for the query."""
+    """For each token the matrix decays, and is corrected by the difference between the token's
+    value and the matrix's product with its key. The result is the product with the query."""
     import numpy as np
 
     state = state.copy()

@@ -24,7 +24,7 @@ def _wide(x: np.ndarray) -> type:
 
 
 def line_of(x: np.ndarray) -> np.ndarray:
-    """To torch a 0-d tensor has one dimension."""
+    """The array, a 0-d one as 1-d: to torch a 0-d tensor has one dimension."""
     return x.reshape(1) if x.ndim == 0 else x
 
 

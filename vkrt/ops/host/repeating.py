@@ -21,8 +21,8 @@ def repeated_sizes(repeats, count, _number):
 @host_kernel("aten::repeat_interleave.Tensor_out", "repeats:T.int32 output_size:i number:i?",
              sizes=repeated_sizes, dtypes=ANY)
 def repeat_interleave(repeats: np.ndarray, count: int, number: int | None = None) -> np.ndarray:
-    """Each number from 0 on as often as its element says. How many these are the program says, or
-    the data do: then it is the count of this number (see `vkrt.ops.host.nonzero`)."""
+    """Each number from 0 on, as often as its element of `repeats` says. The program says how many
+    these are, or the data do: then it is count `number` (see `vkrt.ops.host.nonzero`)."""
     import numpy as np
 
     if (repeats < 0).any():

@@ -20,7 +20,7 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
         outs: arrays of the results' sizes and dtypes, to be written.
 
     Raises:
-        UnsupportedError: if there is none of this name.
+        UnsupportedError: vkrt has no host kernel of this name.
         InputError: an index in the data is outside of what it indexes.
         FormatError: arguments that do not fit together.
     """
@@ -34,7 +34,7 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
             results = found.function(*args)
             results = results if isinstance(results, tuple) else (results,)
             for out, result in zip(outs, results):
-                # Into the dtype of the program's tensor, which is 32 bits wide where that is 64.
+                # Converts to the dtype of `out`: 32 bits wide where the program's tensor has 64.
                 out[...] = result
     except IndexError as error:
         raise InputError(f"{name}: {error}") from error

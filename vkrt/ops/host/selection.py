@@ -1,7 +1,7 @@
 """Host kernels that choose one element of each line: medians, the k-th smallest, the most frequent.
 
-NaN is greater than every number. Of equal elements it is the first in their line whose index is
-given, of the most frequent one the last, as eager PyTorch mostly does.
+NaN is greater than every number. The index given for equal elements is that of the first in the
+line, but for the most frequent element that of the last, as eager PyTorch mostly does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _numbers(x: np.ndarray, dim: int) -> np.ndarray:
 
 def _median(x: np.ndarray, dim: int, keepdim: bool | None, skips_nan: bool
             ) -> tuple[np.ndarray, np.ndarray]:
-    """The lower one of two in the middle; where a line has NaN, that, or without looking at it."""
+    """The lower of two middle elements. A line with NaN gives NaN, unless `skips_nan`."""
     import numpy as np
 
     line = line_of(x)
@@ -106,7 +106,7 @@ def mode_sizes(x, dim, keepdim):
 
 @host_kernel("aten::mode.values", "self:T dim:i? keepdim:b?", sizes=mode_sizes, dtypes=ANY)
 def most_frequent(x, dim=-1, keepdim=False):
-    """The smallest one of those that are equally frequent; no NaN is equal to another."""
+    """The smallest of equally frequent elements; no NaN is equal to another."""
     import numpy as np
 
     dim = int(dim)
@@ -116,7 +116,7 @@ def most_frequent(x, dim=-1, keepdim=False):
     begins = np.ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     numbers = np.arange(ordered.shape[-1])
-    # How many elements of the run it is in stand before each one
+    # For each element, how many elements of its run stand before it
     before = numbers - np.maximum.accumulate(np.where(begins, numbers, 0), -1)
     last = before.argmax(-1)[..., None]
     places = np.moveaxis(np.take_along_axis(order, last, -1), -1, dim)

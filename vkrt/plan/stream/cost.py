@@ -1,5 +1,5 @@
-"""What steps and transfers are expected to take: rough figures that choose a lookahead, and one of
-several command lists that keep to a budget.
+"""The expected time of steps and transfers: rough figures that choose a lookahead, and one of
+several command lists within a budget.
 
 They decide no result and no size; a wrong guess costs time only.
 """
@@ -13,8 +13,8 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
 from vkrt.work.speed import Speed
 
-# What the names of kernels begin with that multiply rows with a matrix, and which of their
-# parameters is the number of texels that are summed (shaders/matmul/product.glsl)
+# How the names of kernels begin that multiply rows with a matrix, and which of their parameters is
+# the number of texels that are summed (shaders/matmul/product.glsl)
 PRODUCTS, TEXELS = ("matmul_", "gemv"), 2
 
 
@@ -33,8 +33,8 @@ def cost_of(work: CommandList, speed: Speed) -> Cost:
 
 
 def _multiply_adds(step: Dispatch) -> float:
-    """Of a product with a weight matrix [rows, ..]: each of its elements meets every element of
-    the result that shares its row, but for those of inputs that the step does not have."""
+    """Multiply-adds of a product with a weight matrix [rows, ..]: for each element of the result a
+    row of the matrix, but only the inputs that the step has."""
     result = math.prod(step.writes[0].sizes)
     most = 4 * step.params[TEXELS] if step.shader.startswith(PRODUCTS) else math.inf
     return sum(min(math.prod(operand.sizes) / max(operand.sizes[0], 1), most) * result

@@ -1,8 +1,8 @@
 """Streaming at other sizes: one plan of reloads serves all command lists of a method.
 
 At other sizes a node may take another number of steps, but the nodes, and so the weights, come in
-the same order. The steps are cut anew where the submissions of the plan begin; what is reloaded,
-when and to which place stays, and the reloads under way go on when the sizes change.
+the same order. The steps are cut anew where the submissions of the plan begin. The reloads, their
+times and their places stay, and reloads under way go on when the sizes change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def submissions_at(stream: StreamPlan, placements: Placements, base: CommandList
         base, work: command lists of one method that have their weights in the same storages.
 
     Raises:
-        UnsupportedError: a weight would be read while its place is another's.
+        UnsupportedError: a weight would be read while another one has its place.
     """
     users = {weight.storage: weight.users for weight in work.weight_table}
     users_of = {i: users.get(placements.weight_table[i].storage, ()) for i in stream.streamed}
@@ -41,11 +41,11 @@ def submissions_at(stream: StreamPlan, placements: Placements, base: CommandList
         elif submission.first == 0:
             starts.append(0)
         else:
-            # One without users any more begins, empty, where the one before it does.
+            # A submission whose weights have no users any more begins, empty, with the one before.
             starts.append(min((users_of[i][0] for i in submission.waits if users_of[i]),
                               default=starts[-1]))
-    # A weight of several users may have its first one later than here, where kernels of these sizes
-    # do without it: its submission begins no later than the next one.
+    # At these sizes the first user of a weight may come later than in the plan, where kernels do
+    # without it: its submission still begins no later than the next one.
     for number in reversed(range(len(starts) - 1)):
         if stream.submissions[number].first not in behind:
             starts[number] = min(starts[number], starts[number + 1])

@@ -1,11 +1,10 @@
-"""The pool: where the streamed weights lie, and when each place belongs to which of them.
+"""The pool: where each streamed weight lies, and from when to when the place is its own.
 
-Times are submissions, see `vkrt.plan.stream.records`. For placing, the circle of time is cut at the
-start of a run: what is reloaded first may not start before it. Lifetimes are intervals then, and
-the arena's packing serves. Behind the cut the places are taken as early as they are free, so that a
-reload crosses into the run before wherever nothing stands in its way. Placing the whole circle
-at once would cost more: an odd number of equal weights cannot take turns in two places, only all
-but one of them can.
+Times are submissions, see `vkrt.plan.stream.records`. For placing, cyclic time is cut at the start
+of a run, and no reload may cross the cut. Lifetimes are intervals then, and the arena's packing can
+place them. Afterwards each place is taken as early as it is free: now reloads start in the run
+before, where nothing stands in their way. Placing in cyclic time at once would cost more: an odd
+number of equal weights cannot take turns in two places, only all but one of them can.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PoolInterval:
-    """A weight in its place.
+    """A weight's place in the pool, and its time there.
 
     Attributes:
         weight: index in the weight table.
         offset, end: bytes of the pool.
-        start: the submission from whose start on the place is its own; negative in the run before,
-            where submission s of it is s minus the number of submissions.
+        start: the submission at whose start the place becomes the weight's. Submission s of the run
+            before is s minus the number of submissions, which is negative.
         needed: the submission that waits for it.
         last: the submission of its last user, after which the place is free.
     """
@@ -64,12 +63,12 @@ class Arrangement:
     """All streamed weights in their places.
 
     Attributes:
-        submissions: the steps, cut.
+        submissions: the steps, cut into submissions.
         intervals: in the order of the waits.
         pool_bytes: to the end of the last place.
         alignment: the largest of the weights'.
-        lookahead: sync points that reloads start ahead, cut to what their number allows.
-        late: how many of them start later, because their place is taken until then.
+        lookahead: sync points that reloads start ahead, always fewer than there are.
+        late: how many reloads start later, because their place is taken until then.
     """
 
     submissions: tuple[Submission, ...]
@@ -119,7 +118,7 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
     circle = _Circle(len(submissions), sync_points,
                      [c.alignment for c in streamed], packing.nbytes,
                      [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
-    # What is promised to every reload comes before what is nice to have for some.
+    # First the lookahead that every reload gets, then as much more as is free.
     circle.hoist(lookahead)
     circle.hoist(max(max_lookahead, lookahead))
     late = sum(t.start > circle.ahead(t, lookahead) for t in circle.intervals)
@@ -142,15 +141,15 @@ class _Circle:
         self.alignments = alignments
         self.pool_bytes = pool_bytes
         self.intervals = intervals
-        # The numbers of those that have a place at each submission
+        # The numbers of the intervals that have a place at each submission
         self._placed: list[set[int]] = [set() for _ in range(count)]
         for number, interval in enumerate(intervals):
             for submission in self._turn(interval.start, interval.last):
                 self._placed[submission].add(number)
 
     def ahead(self, interval: PoolInterval, count: int) -> int:
-        """The submission so many sync points before the one that waits, negative in the run
-        before."""
+        """The submission `count` sync points before the one that waits for a weight; negative in
+        the run before."""
         turns, point = divmod(bisect_right(self.sync_points, interval.needed) - 1 - count,
                               len(self.sync_points))
         return turns * self.count + self.sync_points[point]
@@ -159,8 +158,8 @@ class _Circle:
         """Starts every interval as early as its place is free, `max_lookahead` sync points ahead at
         most.
 
-        Starts stay in the order of the waits, so each is bounded by its predecessor's. The first
-        one's predecessor is the last of the run before, which may move itself: hence twice.
+        Starts stay in the order of the waits, so each start is bounded by the one before it. The
+        first is bounded by the last one of the run before, which may move, too: hence twice.
         """
         if not max_lookahead:
             return
@@ -181,7 +180,7 @@ class _Circle:
             self._set(number, _moved(interval, offset, start))
 
     def _set(self, number: int, interval: PoolInterval) -> None:
-        """Another place or start for an interval."""
+        """Gives an interval another place or start."""
         before, self.intervals[number] = self.intervals[number], interval
         for submission in self._turn(before.start, interval.start - 1):
             self._placed[submission].remove(number)
@@ -193,8 +192,8 @@ class _Circle:
         return (number % self.count for number in range(start, min(last + 1, start + self.count)))
 
     def _free_from(self, number: int, goal: int) -> int:
-        """The first submission from `goal` on from which nobody else needs any byte of an
-        interval's place."""
+        """The earliest submission, not before `goal`, from which on no other interval needs a byte
+        of an interval's place."""
         interval = self.intervals[number]
         for submission in range(interval.start - 1, goal - 1, -1):
             if any(_share_bytes(self.intervals[other], interval)
@@ -215,7 +214,7 @@ class _Circle:
         return offset if offset + nbytes <= self.pool_bytes else None
 
     def _made_room(self, number: int, start: int) -> bool:
-        """Moves what is in the way of an earlier start to other places, if all of it can."""
+        """Moves intervals that are in the way of an earlier start elsewhere, if all of them can."""
         interval = self.intervals[number]
         # As if it were there already, so that nothing moves into its place.
         self._set(number, _moved(interval, interval.offset, start))
@@ -234,8 +233,8 @@ class _Circle:
         return True
 
     def _others(self, number: int, start: int, last: int) -> set[int]:
-        """All but one that have a place at a submission from `start` to `last`, in this run or
-        those beside it."""
+        """The other intervals that have a place at a submission from `start` to `last`, in this run
+        or those beside it."""
         found: set[int] = set()
         for submission in self._turn(start, last):
             found |= self._placed[submission]
@@ -262,5 +261,5 @@ def records_of(arrangement: Arrangement) -> Iterator[Reload | Wait | Release]:
     for number, submission in enumerate(arrangement.submissions):
         yield from (Wait(weight, number) for weight in submission.waits)
         yield from releases.get(number, ())
-        # Those of this run before those of the next: the order of the waits.
+        # Reloads for this run come before those for the next one: the order of the waits.
         yield from sorted(reloads.get(number, ()), key=lambda reload: reload.ahead)

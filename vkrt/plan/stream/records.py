@@ -1,4 +1,4 @@
-"""What streaming weights through a pool is planned to be, as plain data.
+"""The plan for streaming weights through a pool, as plain data.
 
 Time is counted in submissions: runs of steps that are submitted together. It is cyclic, since the
 program runs again and again: behind the last submission of a run comes the first of the next.
@@ -18,7 +18,7 @@ class Submission:
 
     Attributes:
         first, end: its steps are `first` .. `end` - 1. A host call is the last of its submission.
-        waits: streamed weights that must have arrived before it starts, in the order they do.
+        waits: streamed weights that must have arrived before it starts, in the order of arrival.
     """
 
     first: int
@@ -28,7 +28,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Reload:
-    """A weight's bytes are brought to its place; from here on the place is its own.
+    """A weight's bytes are brought to its place; from here on the place is the weight's.
 
     Attributes:
         weight: index in the weight table.
@@ -91,16 +91,16 @@ class StreamPlan:
         streamed: weights that are reloaded in every run, in the order they are waited for.
         submissions: all steps, in order.
         offsets: of each streamed weight in the pool, in bytes, by its index in the weight table.
-        records: everything that happens in a run, in order: what is waited for before a submission,
-            what is released after it, what may be reloaded then. First the reloads that start as
-            the run begins (`after` -1).
+        records: everything that happens in a run, in order. First the reloads that start as the run
+            begins (`after` -1). Then for each submission the waits before it, the releases after
+            it, and the reloads that may start then.
         pool_bytes: of the one pool: exactly to the end of its last place.
         alignment: of the pool's memory.
         type_bits: memory types that suit every streamed weight.
         bytes_per_run: bytes of the file that one run reads.
         lookahead: reloads may start this many sync points (submissions that wait for weights)
             ahead.
-        fixed_bytes, resident_bytes: of what is not streamed.
+        fixed_bytes, resident_bytes: of everything but weights, and of the weights that stay.
         minimum_budget: the smallest budget that can be planned for, in bytes.
         notes: decisions worth telling the user, in plain words.
     """

@@ -1,9 +1,9 @@
 """Spilling: activations that wait long for their next use wait in the host's memory.
 
-A U-Net keeps the maps of its way down for its way up, and its arena is largest in between, where
-nobody looks at them. On a device with memory of its own such a map can be copied to the host's
-memory after one use and back, into another storage, before the next: the arena's planner then sees
-two short lifetimes in place of a long one. Where the device computes in the host's memory there is
+A U-Net keeps the maps of its way down for its way up. Its arena is largest in between, where
+nothing reads them. On a device with memory of its own such a map can be copied to the host's memory
+after one use, and back into another storage before the next: the arena's planner then sees two
+short lifetimes in place of a long one. Where the device computes in the host's memory there is
 nothing to gain.
 
 A pure pass over a command list; it inserts copies and changes nothing else.
@@ -24,7 +24,7 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
 
-# Steps before its use that a copy back may be done, where the arena has room for it.
+# How many steps before its use a copy back may be done, where the arena has room for it.
 LOOKAHEAD = 2
 # What a pair of copies costs beside its bytes, in bytes.
 PAIR_COST = 16 << 10
@@ -39,9 +39,9 @@ class Spill:
     Attributes:
         storage: id of the activation.
         nbytes: of it.
-        after: the step (of the original command list) that it is copied away behind.
-        before: the step that it is copied back in front of.
-        use: the step it is copied back for.
+        after: the step (of the original command list) behind which it is copied to the host.
+        before: the step in front of which it is copied back.
+        use: the step for which it is copied back.
         copied: False where the host still has it from an earlier spill.
     """
 
@@ -60,7 +60,7 @@ class SpillReport:
     Attributes:
         arena_before, arena_after: bytes of the arena.
         spills: in the order of their steps; empty where nothing was inserted.
-        host_bytes: of the host's memory that they occupy at once.
+        host_bytes: the most bytes of the host's memory that they occupy at once.
         notes: in plain words.
     """
 
@@ -78,7 +78,7 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
     Only linear buffers that no host call touches are spilled, no inputs and no outputs.
 
     Args:
-        work: what `ops` made; it is not changed.
+        work: what lowering made; it is not changed.
         requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         arena_limit: the most bytes that activations in device memory should take.
         unified: the device computes in the host's memory.
@@ -166,7 +166,7 @@ class _Gap:
 
 
 class _Spills:
-    """The idle times of a command list's activations, and which of them are spent elsewhere."""
+    """The idle times of activations, and which of them are spent in the host's memory."""
 
     def __init__(self, work: CommandList, requirements: Requirements):
         self.work = work
@@ -198,8 +198,8 @@ class _Spills:
             for time in gap.idle:
                 lowest[time] -= gap.size
         target = max(target, *lowest)
-        # Idle times by what they cost. As bytes become fewer, so do those that the others save: the
-        # first whose cost is still what it was is the cheapest of all.
+        # A heap of idle times by their cost. Each one that is taken leaves the others less to save,
+        # so costs only grow: the first whose cost is still what it was is the cheapest of all.
         costs = [(self._cost(gap, target), number) for number, gap in enumerate(self._gaps)]
         heapify(costs)
         while any(load > target for load in self._load):
@@ -210,7 +210,7 @@ class _Spills:
                 continue
             self.taken.append(gap)
             self._change(gap.idle, -gap.size)
-        # What later ones made needless.
+        # Idle times that later ones have made needless
         for gap in list(self.taken):
             if all(self._load[time] + gap.size <= target for time in gap.idle):
                 self.taken.remove(gap)
@@ -218,8 +218,8 @@ class _Spills:
         self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
 
     def _cost(self, gap: _Gap, target: int) -> tuple[float, int]:
-        """How few of the bytes over the target an idle time saves, for each byte it moves and in
-        all: less than 0."""
+        """The cost of an idle time: minus the bytes over the target that it saves, for each byte it
+        moves and in all."""
         load, size = self._load, gap.size
         saved = 0
         for time in gap.idle:
@@ -233,7 +233,7 @@ class _Spills:
             self._load[time] += nbytes
 
     def hoist(self, lookahead: int, target: int) -> bool:
-        """Copies back earlier where the arena has room; whether anything has moved."""
+        """Copies activations back earlier where the arena has room; returns whether any moved."""
         for gap in sorted(self.taken, key=lambda gap: gap.use):
             while (gap.use - gap.back < lookahead and gap.back - 1 > gap.last + 1
                    and self._load[gap.back - 1] + gap.size <= target):
@@ -261,11 +261,11 @@ class _Spills:
         return tuple(notes)
 
     def _is_copied(self, gap: _Gap) -> bool:
-        """Whether the host has no copy of it yet, or an old one."""
+        """Whether it has to be copied: the host has no copy of it yet, or an old one."""
         return any(gaps[0] is gap for gaps in self._by_copy())
 
     def _by_copy(self) -> list[list[_Gap]]:
-        """The idle times that one copy in the host's memory serves: nothing writes in between."""
+        """The idle times, grouped by the copy that serves them: nothing writes in between."""
         result: list[list[_Gap]] = []
         open_: dict[int, list[_Gap]] = {}
         for gap in self.taken:
@@ -287,7 +287,7 @@ class _Spills:
         ahead: dict[int, list[Move]] = defaultdict(list)
         renamed: dict[int, tuple[list[int], list[Storage]]] = {}
         steps = work.steps
-        # The storage that holds an activation last, as far as the copies have got.
+        # The storage that holds each activation after the copies so far
         current = {gap.storage.id: gap.storage for gap in self.taken}
         for gaps in self._by_copy():
             original = gaps[0].storage
@@ -333,7 +333,7 @@ def _whole(storage: Storage) -> Operand:
 
 def _with_storages(step: Any, time: int,
                    renamed: dict[int, tuple[list[int], list[Storage]]]) -> Any:
-    """A step at a time, with the storages that hold its activations then."""
+    """A step, with the storages that hold its activations at its time."""
     def now(operands: Sequence[Operand]) -> tuple[Operand, ...]:
         return tuple(replace(operand, storage=_storage_at(operand.storage, time, renamed))
                      if operand.storage.id in renamed else operand for operand in operands)

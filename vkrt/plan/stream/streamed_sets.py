@@ -1,9 +1,9 @@
 """Which weights to stream: sets of them, each with the memory it takes and the bytes it reads.
 
-What stays on the device need not be read again, so the best set is the one with the fewest bytes
-that fits. Finding it is NP-hard (a knapsack whose rest has to share a pool). So a family of sets is
-made without regard to the budget, and the first that fits is taken: a larger budget can never read
-more than a smaller one. On resnet50 that is within 0.2 % of the optimum on average.
+Weights that stay on the device need not be read again, so the best set is the one with the fewest
+bytes that fits. Finding it is NP-hard (a knapsack whose rest has to share a pool). So a family of
+sets is made without regard to the budget, and the first set that fits is taken: a larger budget
+never reads more than a smaller one. On resnet50 this is within 0.2 % of the optimum on average.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from vkrt.work.tensor import round_up
 
 # Bounds of the work: weights visited while making the family (about 0.3 us each).
 VISITS = 150_000
-VISITS_EACH = 2000  # per candidate: few have few sets worth trying
-# The same for a chain of sets: of more weights than the root of this several are taken at a time.
+VISITS_EACH = 2000  # per candidate: few candidates have few sets worth trying
+# The same for a chain of sets. Of more weights than the root of this, several are taken at once.
 CHAIN_VISITS = 200_000
 RANDOM_ORDERS = 100
 SEED = 20
-# Weights that together are less than this part of the largest are not worth a reload.
+# The smallest weights stay if together they have at most 1 / SMALL_PART of the largest one's bytes.
 SMALL_PART = 32
 
 
@@ -46,9 +46,9 @@ class StreamedSet:
 
 
 def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """(worth streaming, not worth it): the smallest stay where all of them together are little.
+    """(worth streaming, not worth it): the smallest weights stay where together they are little.
 
-    A bias of a kilobyte costs a reload what it costs in calls, and nothing to keep.
+    A reload of a bias of a kilobyte costs some calls, and keeping the bias costs nothing.
     """
     limit = max((c.nbytes for c in candidates), default=0) // SMALL_PART
     kept, total = set(), 0
@@ -61,8 +61,8 @@ def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[
             [c for c in candidates if c.weight in kept])
 
 
-# Within, sets of the same candidates are made once: plans that are compared differ in their
-# budgets, without regard to which a family is made.
+# Inside `with sets_once():`, sets of the same candidates are made once. Plans that are compared
+# differ in their budgets, which a family does not depend on.
 sets_once: Once[list[StreamedSet]] = Once("sets")
 
 
@@ -71,7 +71,7 @@ class Family:
 
     Args:
         candidates: in the order of their first users.
-        lookahead: sync points ahead that places are taken.
+        lookahead: how many sync points ahead places are taken.
     """
 
     def __init__(self, candidates: Sequence[Candidate], lookahead: int):
@@ -85,7 +85,7 @@ class Family:
         self._visits = 0
 
     def everything(self) -> StreamedSet:
-        """The set of the least memory: all that is not needed all the time."""
+        """The set of the least memory: all weights that are not needed all the time."""
         return self.set_of(tuple(range(len(self.candidates))))
 
     def sets(self) -> list[StreamedSet]:
@@ -96,11 +96,11 @@ class Family:
         return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
 
     def _make(self) -> list[StreamedSet]:
-        """Finds the sets of a family that nobody has asked for others."""
+        """Makes the sets of a new family, which no earlier call of `set_of` has added to."""
         count = -(-len(self.everything().streamed) ** 2 // CHAIN_VISITS)
         bases = [self.everything(), *self._chain(self._largest, count)]
         if count == 1:
-            # It looks at all weights again for each of those that it compares.
+            # `_cheapest` looks at all weights again for each weight that it compares.
             bases += self._chain(self._cheapest, 1)
         bases = list(dict.fromkeys(bases))
         self._visits, limit = 0, min(VISITS, VISITS_EACH * len(self.candidates))
@@ -111,7 +111,7 @@ class Family:
         return list(self._found.values())
 
     def _parts_of(self, bases: Sequence[StreamedSet]) -> Iterator[tuple[int, ...]]:
-        """Sets of which weights become resident, one after the other in some order."""
+        """The sets that are left as the weights of each base become resident one by one."""
         for order in self._orders():
             for base in bases:
                 streamed = list(base.streamed)
@@ -120,7 +120,8 @@ class Family:
                     yield tuple(streamed)
 
     def _orders(self) -> Iterator:
-        """Keys by which weights become resident, the first two the best of their kind."""
+        """Sort keys: orders in which weights become resident. The first two are the best of their
+        kind."""
         import random
 
         sizes, chance = self._sizes, random.Random(SEED)
@@ -131,10 +132,11 @@ class Family:
             yield lambda position: sizes[position] * chance.random()
 
     def _chain(self, in_order, count: int) -> Iterator[StreamedSet]:
-        """Sets made by taking the first weights from the fullest moments, again and again.
+        """Sets made by taking the first weights, by `in_order`, from the fullest moments, again and
+        again.
 
         Args:
-            count: how many are taken at a time, of so many moments.
+            count: how many weights are taken at a time, and from how many moments.
         """
         streamed = self.everything().streamed
         while streamed:
@@ -151,7 +153,7 @@ class Family:
         return sorted(there, key=lambda position: (-self._sizes[position], position))
 
     def _cheapest(self, streamed: tuple[int, ...], there: list[int]) -> list[int]:
-        """Those first whose staying costs the least memory, the largest of these."""
+        """First the weights whose staying costs the least memory, the largest among equals."""
         def cost(position: int) -> tuple[int, int, int]:
             rest = tuple(p for p in streamed if p != position)
             size = self._sizes[position]
@@ -185,7 +187,7 @@ class Family:
         return first, last, list(accumulate(change[:-1]))
 
     def set_of(self, streamed: tuple[int, ...]) -> StreamedSet:
-        """The set at some positions, without those that would need their place all the time."""
+        """The set of some candidates, without those that would need their place all the time."""
         self._visits += len(streamed)
         while True:
             if streamed in self._found:

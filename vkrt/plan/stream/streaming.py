@@ -29,8 +29,8 @@ Needs = tuple[int, int, int]
 
 # A larger lookahead has to make a run this much shorter to be worth its memory.
 MIN_GAIN = 0.02
-# How many sets of weights are placed in vain before only those are tried that would leave room for
-# what placing took more than expected.
+# After so many sets of weights that were placed in vain, the bytes that a set is expected to need
+# are raised by the most that placing has taken beyond them.
 PATIENCE = 30
 # Where the first of evenly spread weights is, in parts of their distance.
 PHASES = (0.0, 0.25, 0.5, 0.75)
@@ -43,28 +43,28 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
                 resident_bytes: Callable[[Sequence[int]], int] | None = None) -> StreamPlan:
     """Chooses what is streamed and plans when and where.
 
-    The fewest bytes are read that the budget allows with this lookahead; among equal weights
-    those are streamed between which there is the most to compute. For the same arguments the plan
-    is the same, and with a larger budget never reads more (unless a cost model makes it choose
-    another lookahead).
+    The plan reads the fewest bytes that the budget allows with this lookahead. Among equal weights
+    it streams those with the most computing between them. The same arguments give the same plan,
+    and a larger budget never makes it read more (unless a cost model chooses another lookahead).
 
     Args:
-        weight_table: the weights.
+        table: the weights.
         needs: of each weight's storage, as `Requirements` gives them: [requirements(
             work.storages[w.storage]) for w in table]. 0 bytes for a weight that takes none.
         steps: number of steps in the command list.
         fixed_bytes: device bytes of everything that is not a weight.
         budget: the most device bytes in all; None for as few as the lookahead allows.
         streamable: the weights (indices in the weight table) that may be streamed, all buffers or
-            all images; None for every one. Those that a host call reads, that nothing reads or that
-            have no bytes never are, nor those that fit in none of the memory types of most bytes.
+            all images; None for every one. Weights that a host call reads, that nothing reads or
+            that have no bytes are never streamed. Neither are weights that fit in none of the
+            memory types of most bytes.
         host_calls: the steps that run on the host.
         lookahead: how many sync points (submissions that wait for weights) ahead a reload may
-            start; 0 overlaps nothing. What is reloaded first in a run may have to start later,
-            when the run before it ends. None: places for 1 (with a cost model: for the smallest
-            number from 1 to 4 of which one more would not make a run 2 % shorter), taken up to 4
-            sync points ahead where they happen to be free.
-        cost: what steps and transfers take. Without one, all steps are taken to be alike.
+            start; 0 overlaps nothing. The first reloads of a run may have to start later, when the
+            run before it ends. None: places for 1 (with a cost model: for the smallest number from
+            1 to 4 where one more would not make a run 2 % shorter). Reloads then start up to 4 sync
+            points ahead where their places happen to be free.
+        cost: what steps and transfers take. Without one, all steps count as equal.
         resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
             rounded up to its alignment.
 
@@ -105,7 +105,7 @@ def _check(table: Sequence[Weight], needs: Sequence[Needs], steps: int, fixed_by
 
 
 class _Planner:
-    """Everything but the lookahead and the weights that may be streamed."""
+    """The arguments of `plan_stream` without the lookahead, and the plans that they allow."""
 
     def __init__(self, table: Sequence[Weight], needs: Sequence[Needs], steps: int,
                  fixed_bytes: int, budget: int, host_calls: frozenset[int], cost: Cost | None,
@@ -137,7 +137,7 @@ class _Planner:
                     and not self.host_calls.intersection(weight.users)):
                 possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
                                           weight.users[0], weight.users[-1]))
-        # One allocation holds them all: the memory types of most bytes decide.
+        # One allocation holds all candidates: the memory types of most bytes decide.
         if possible:
             by_type: Counter[int] = Counter()
             for candidate in possible:
@@ -181,7 +181,7 @@ class _Planner:
 
     def _fewest_bytes(self, smallest: StreamedSet, lookahead: int,
                       max_lookahead: int) -> StreamPlan:
-        """The plan that reads the least, of those made from the family."""
+        """The plan that reads the fewest bytes, of those made from the family."""
         candidates = {c.weight for c in self.candidates}
         others = self.fixed_bytes + self._sum([w for w in range(len(self.weight_table))
                                                if w not in candidates])
@@ -198,9 +198,9 @@ class _Planner:
         return self._made(smallest.streamed, lookahead, max_lookahead)
 
     def _spread(self, best: StreamPlan, lookahead: int, max_lookahead: int) -> StreamPlan:
-        """Streams others of the same size instead, where a run is shorter then.
+        """Streams other weights of the same size instead, where this makes a run shorter.
 
-        Evenly among all of a size there is as much to compute as can be between them.
+        Streamed weights that are spread evenly among equals have the most computing between them.
         """
         cost = self.cost if self.has_cost else replace(
             self.cost, bytes_per_second=best.bytes_per_run / max(self.steps, 1))

@@ -3,7 +3,7 @@
 One lane computes the submissions in order, one carries out the reloads in order:
 
     a reload starts when the one before it is done and the submission it comes `after` is complete,
-    a submission starts when the one before it is complete and what it waits for has arrived.
+    a submission starts when the one before it is complete and the weights it waits for are there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vkrt.plan.stream.records import StreamPlan
 
-# Runs back to back until the last of them is like all that follow.
+# After so many runs back to back, the last one is like all that follow.
 RUNS = 4
 
 
@@ -22,8 +22,8 @@ class Estimate:
     """A run in the middle of many, in seconds.
 
     Attributes:
-        total: from the end of the run before to its own end: what all submissions compute, and the
-            time in which nothing is computed because a weight has not arrived.
+        total: from the end of the run before to its own end: the time in which submissions compute,
+            and the time in which nothing is computed because a weight has not arrived.
         waits: that time in front of each submission.
     """
 
@@ -51,7 +51,7 @@ def simulate_run(plan: StreamPlan, submission_seconds: Sequence[float],
     for _ in range(RUNS):
         begin, waits = computed, []
         complete: list[float] = []
-        # Those of this run that have not started, then those that already belong to the next.
+        # Reloads of this run that have not started, then those that already belong to the next run.
         todo = [*reloads[early:], *reloads[:early]]
         here = len(reloads) - early
         now, arrived = arrived, {}
