@@ -1,10 +1,11 @@
 """States: what a method keeps from run to run, read like inputs and written like outputs.
 
 A state has memory of its own, in which its elements lie as in the file, or in 8 bits where it is a
-cache and the target says so (`vkrt.ops.caches`). Its new value is made beside it, and copied there
-behind everything else that a run does, for all states together. So every reader of the old value,
-also through a view, gets the old value; and a run that fails before its last submission changes
-nothing.
+cache and the target says so (`vkrt.ops.caches`). Its new value is made in other memory, and copied
+to the state at the end of the run, for all states together. So every reader of the old value gets
+the old value, also through a view, and a run that fails before its last submission does not change
+the state. An operator that changes a state in place, such as a cache, writes to the state itself if
+nothing reads the old value any more (`Placing.change`); a run that fails may leave some rows new.
 """
 
 from __future__ import annotations
