@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from dealing import STORAGES, number_of
 from harness import Variant, variants
-from vkrt.shader.weight_table import Shader
+from vkrt.shader.library import Shader
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower

@@ -67,8 +67,8 @@ OVER: dict[int, list[tuple[int, Storage, list[Storage]]]] = {}
 
 def _noted(write):
     """`Lowering.write`, which notes what results may go over, whether or not they do."""
-    def noted(self, tensor, order=None, over=(), beside=()):
-        result = write(self, tensor, order, over, beside)
+    def noted(self, tensor, order=None, over=(), read_elsewhere=()):
+        result = write(self, tensor, order, over, read_elsewhere)
         if over:
             OVER.setdefault(id(result.storage), []).append(
                 (self.node, result.storage, [operand.storage for operand in over]))
