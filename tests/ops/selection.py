@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 from dealing import STORAGES, number_of
 from harness import Variant, variants
-from vkrt.shader.library import Shader
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.shader import shader_library
+from vkrt.shader.library import Shader
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
