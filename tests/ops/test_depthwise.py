@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from both_ways import check_both_ways
@@ -13,10 +14,12 @@ from support import STORAGES
 
 from vkrt.device.policy import policy_of
 from vkrt.lowering.lowering import lower
+from vkrt.ops.convolution_kernels import MAX_DEPTHWISE_KERNEL_X, MAX_UNROLLED_KERNEL
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
+SHADER = Path(__file__).parents[2] / "shaders" / "conv" / "depthwise.glsl"
 # Always 8 pixels, however narrow the image
 ROW, TALL = (Tuning(wide_depthwise=0, tall_depthwise=tall) for tall in (False, True))
 
@@ -33,6 +36,13 @@ def samples(half: bool) -> list[Variant]:
     return differing(f"depthwise-{half}",
                      lambda graph: dispatches(graph, row) != dispatches(graph, tall),
                      lambda variant: variant.half == half and variant.layout == "plain")
+
+
+def test_loops_have_as_many_taps_as_lowering_takes():
+    """A kernel with more would be summed in part."""
+    text = SHADER.read_text()
+    assert f"#define MOST_X {MAX_DEPTHWISE_KERNEL_X}\n" in text
+    assert f"#define MOST_TALL_Y {MAX_UNROLLED_KERNEL}\n" in text
 
 
 def test_which_samples():

@@ -89,7 +89,7 @@ cdef object FAILED = None
 
 
 cdef class Buffer:
-    """Bytes that the runtime has borrowed, read-only; `close()` gives them back."""
+    """Bytes borrowed from the runtime, read-only; `close()` gives them back."""
 
     cdef PointerBuffer own
     cdef PointerBuffer* borrowed

@@ -20,6 +20,7 @@ from vkrt.work.tensor import Operand, Tensor, short_name
 from vkrt.work.tuning import Tile, Tuning
 
 # Compilers unroll depthwise.glsl over the kernel's width; a wider kernel would be too much code.
+# The shader's loops have both bounds as well (MOST_X, MOST_TALL_Y).
 MAX_DEPTHWISE_KERNEL_X = 15
 # Kernels of at most so many rows and columns are unrolled completely; 5 would be too much code.
 MAX_UNROLLED_KERNEL = 3
