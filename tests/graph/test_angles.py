@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from graph_maker import Nodes, constant, graph_of, new_node
 
 from vkrt.graph.angles import widen_angles
 from vkrt.graph.graph import Graph, Node
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 
 def half(*sizes: int, **options) -> Tensor:
@@ -18,15 +19,12 @@ class Embedding:
 
     def __init__(self, made: Node | None = None, host_dtype: str = "float32"):
         self.timestep = made.outs[0] if made else half(1, host_dtype=host_dtype)
-        self.numbers, self.minus, self.frequencies = half(4), half(4), half(4)
-        self.angles, self.result = half(4), half(4)
-        self.nodes = [
-            *([made] if made else []),
-            Node("aten.arange.start_step", (0, 4, 1), (self.numbers,)),
-            Node("aten.neg.default", (self.numbers,), (self.minus,)),
-            Node("aten.exp.default", (self.minus,), (self.frequencies,)),
-            Node("aten.mul.Tensor", (self.timestep, self.frequencies), (self.angles,)),
-            Node("aten.sin.default", (self.angles,), (self.result,))]
+        self.nodes = Nodes([made] if made else [])
+        numbers = self.nodes.add("aten.arange.start_step", 0, 4, 1, dtypes=["float16"])
+        self.minus = self.nodes.add("aten.neg.default", numbers)
+        self.frequencies = self.nodes.add("aten.exp.default", self.minus)
+        self.angles = self.nodes.add("aten.mul.Tensor", self.timestep, self.frequencies)
+        self.result = self.nodes.add("aten.sin.default", self.angles)
         self.inputs = list(made.args) if made else [self.timestep]
 
     def widen(self, *more: Node) -> list[str]:
@@ -48,13 +46,13 @@ def test_an_input_of_halves():
 
 def test_an_input_that_others_read():
     embedding = Embedding()
-    other = Node("aten.silu.default", (embedding.timestep,), (half(1),))
+    other = new_node("aten.silu.default", embedding.timestep)
     assert embedding.widen(other) == ["16", "32", "32", "32", "16"]
 
 
 def test_frequencies_that_others_read():
     embedding = Embedding()
-    other = Node("aten.silu.default", (embedding.frequencies,), (half(4),))
+    other = new_node("aten.silu.default", embedding.frequencies)
     assert embedding.widen(other) == ["32", "16", "16", "32", "16"]
 
 
@@ -68,15 +66,14 @@ def test_results_keep_their_dtype(what):
 
 
 def test_out_of_a_layer():
-    weight = half(4, 4, constant=Constant(0, 32, "float16"))
-    x, made, scaled, result = half(1, 4), half(1, 4), half(1, 4), half(1, 4)
-    nodes = [Node("aten.linear.default", (x, weight, None), (made,)),
-             Node("aten.mul.Scalar", (made, 30.0), (scaled,)),
-             Node("aten.sin.default", (scaled,), (result,))]
-    widen_angles(Graph("siren", [x], [result], nodes).finish())
+    x, nodes = half(1, 4), Nodes()
+    made = nodes.add("aten.linear.default", x, constant(4, 4, dtype="float16"), None)
+    scaled = nodes.add("aten.mul.Scalar", made, 30.0)
+    result = nodes.add("aten.sin.default", scaled)
+    widen_angles(graph_of(x, nodes))
     assert {tensor.dtype for tensor in (x, made, scaled, result)} == {"float16"}
 
 
 def test_a_timestep_out_of_a_layer():
-    made = Node("aten.silu.default", (half(1),), (half(1),))
+    made = new_node("aten.silu.default", half(1))
     assert Embedding(made).widen() == ["16", "32", "32", "32", "16"]

@@ -9,6 +9,24 @@ from networks import Network, squeeze
 from vkrt.work.tensor import Tensor
 
 
+def activate(net: Network, chance: random.Random) -> None:
+    net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
+
+
+def filter_channels(net: Network, chance: random.Random) -> None:
+    """A depthwise convolution."""
+    net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)), chance.choice((1, 1, 2)),
+                    depthwise=True)
+
+
+def project(net: Network, chance: random.Random, first: Tensor) -> None:
+    """A pointwise convolution, to which what the block began with may be added."""
+    same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
+    net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
+    if same:
+        net.node("aten.add.Tensor", net.last, first, 1)
+
+
 def any_images(seed: int) -> Network:
     """A chain of layers of images, some with a second path; odd sides."""
     chance = random.Random(seed)
@@ -26,7 +44,7 @@ def any_images(seed: int) -> Network:
         elif kind == 2:
             net.convolution(0, chance.choice((3, 5)), chance.choice((1, 2)), depthwise=True)
         elif kind == 3:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
+            activate(net, chance)
         elif kind == 4:
             net.node("aten.max_pool2d_with_indices.default", net.last, [3, 3], [2, 2], [1, 1],
                      [1, 1], chance.random() < 0.5, count=2)
@@ -57,18 +75,14 @@ def any_chain(seed: int) -> Network:
         first, channels = net.last, 4 * chance.randrange(2, 14)
         net.convolution(channels, chance.choice((1, 1, 3)))
         if chance.random() < 0.7:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
+            activate(net, chance)
         for _ in range(chance.choice((0, 1, 1, 2))):
-            net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)),
-                            chance.choice((1, 1, 2)), depthwise=True)
+            filter_channels(net, chance)
             if chance.random() < 0.5:
                 net.node("aten.relu.default", net.last)
         if chance.random() < 0.3:
             net.node("aten.mul.Tensor", net.last, net.last)
-        same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
-        net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
-        if same:
-            net.node("aten.add.Tensor", net.last, first, 1)
+        project(net, chance, first)
         if chance.random() < 0.5:
             net.node("aten.relu.default", net.last)
     return net
@@ -85,17 +99,13 @@ def any_squeezed(seed: int) -> Network:
         if chance.random() < 0.8:
             net.convolution(4 * chance.randrange(4, 14), chance.choice((1, 1, 3)))
         if chance.random() < 0.7:
-            net.node(f"aten.{chance.choice(('relu', 'hardswish', 'sigmoid'))}.default", net.last)
-        net.convolution(0, chance.choice((3, 5)), chance.choice((1, 1, 2)),
-                        chance.choice((1, 1, 2)), depthwise=True)
+            activate(net, chance)
+        filter_channels(net, chance)
         if chance.random() < 0.7:
             net.node("aten.relu.default", net.last)
         if chance.random() < 0.9:
             squeeze(net, chance.choice((4, 6)), chance.random() < 0.7)
-        same = net.last.sizes[2:] == first.sizes[2:] and chance.random() < 0.6
-        net.convolution(first.sizes[1] if same else chance.choice((4, 7, 12)), kernel=1)
-        if same:
-            net.node("aten.add.Tensor", net.last, first, 1)
+        project(net, chance, first)
     return net
 
 

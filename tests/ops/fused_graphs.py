@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from graph_maker import Constants, Nodes, new_node, value
 from harness import normal
-from small_graphs import Constants, layer, value
+from small_graphs import layer
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.work.tensor import Tensor
@@ -25,14 +26,12 @@ def graph_of(x: Tensor, nodes: list[Node], *outs: Tensor) -> Graph:
 def several(kind: str, count: int, dtype: str = "float32", bias: bool = False,
             rows: int = 1) -> tuple[Graph, Constants]:
     """Layers of -x, with what happens to their results between them."""
-    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
-    source = Tensor(x.sizes, dtype)
-    nodes, outs = [Node("aten.neg.default", (x,), (source,))], []
+    constants, x, nodes, outs = Constants(), value(rows, DEPTH, dtype=dtype), Nodes(), []
+    source = nodes.add("aten.neg.default", x)
     for number in range(count):
-        made, out = Tensor((rows, COLUMNS), dtype), Tensor((rows, COLUMNS), dtype)
-        nodes += [layer(kind, source, made, constants, bias, 10 * number,
-                        32 if kind == "groups" else None),
-                  Node("aten.exp.default", (made,), (out,))]
+        made = nodes.put(layer(kind, source, COLUMNS, constants, bias, 10 * number,
+                               32 if kind == "groups" else None))
+        out = nodes.add("aten.exp.default", made)
         outs.append(made if number % 2 else out)
     return graph_of(x, nodes, *outs), constants
 
@@ -45,25 +44,19 @@ def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", ro
         swapped: the gate is the second factor.
         views: there are views between, as the exporter leaves them.
     """
-    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
-    source, gate, mul, out, last, total = (
-        Tensor((rows, size), dtype) for size in (DEPTH, *[COLUMNS] * 3, DEPTH, COLUMNS))
-    first, second, seen, other = (Tensor((rows, COLUMNS), dtype) for _ in range(4))
-    nodes = [Node("aten.neg.default", (x,), (source,)),
-             layer(kind, source, first, constants, bias, 1, 32)]
-    lift = "aten.view_copy.default"
-    if views:
-        nodes.append(Node(lift, (first, [rows, COLUMNS]), (seen,)))
-    silu_of = seen if views else first
-    nodes += [Node("aten.sigmoid.default", (silu_of,), (gate,)),
-              Node("aten.mul.Tensor", (silu_of, gate), (mul,)),
-              layer(kind, source, second, constants, bias, 20, 32)]
-    if views:
-        nodes.append(Node(lift, (second, [rows, COLUMNS]), (other,)))
-    factors = (mul, other if views else second)
-    nodes += [Node("aten.tanh.default", (source,), (last,)),
-              Node("aten.mul.Tensor", factors[::-1] if swapped else factors, (out,)),
-              Node("aten.add.Tensor", (out, out, 1), (total,))]
+    constants, x, nodes = Constants(), value(rows, DEPTH, dtype=dtype), Nodes()
+
+    def made(seed: int) -> Tensor:
+        out = nodes.put(layer(kind, source, COLUMNS, constants, bias, seed, 32))
+        return nodes.add("aten.view_copy.default", out, list(out.sizes)) if views else out
+
+    source = nodes.add("aten.neg.default", x)
+    first = made(1)
+    mul = nodes.add("aten.mul.Tensor", first, nodes.add("aten.sigmoid.default", first))
+    factors = mul, made(20)
+    last = nodes.add("aten.tanh.default", source)
+    out = nodes.add("aten.mul.Tensor", *(factors[::-1] if swapped else factors))
+    nodes.add("aten.add.Tensor", out, out, 1)
     return nodes, last, constants
 
 
@@ -74,15 +67,13 @@ def gated_graph(nodes: list[Node], last: Tensor, _constants: Constants, *more: T
 def normed(columns=(COLUMNS, COLUMNS, 8), dtype: str = "float32", group: int = 32,
            kind: str = "groups", rows: int = 1) -> tuple[list[Node], Constants]:
     """Layers of the norm of -x, and an operator between that may not take the memory of -x."""
-    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
-    source, norm, last = (Tensor((rows, DEPTH), dtype) for _ in range(3))
+    constants, x, nodes = Constants(), value(rows, DEPTH, dtype=dtype), Nodes()
+    source = nodes.add("aten.neg.default", x)
     weight = constants.add(normal(DEPTH, seed=8).astype(dtype))
-    nodes = [Node("aten.neg.default", (x,), (source,)),
-             Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norm,)),
-             Node("aten.tanh.default", (source,), (last,))]
+    norm = nodes.add("et_vk.rms_norm.default", source, weight, 1e-5)
+    nodes.add("aten.tanh.default", source)
     for number, size in enumerate(columns):
-        nodes.append(layer(kind, norm, Tensor((rows, size), dtype), constants, seed=10 * number,
-                           group=group))
+        nodes.put(layer(kind, norm, size, constants, seed=10 * number, group=group))
     return nodes, constants
 
 
@@ -100,38 +91,28 @@ def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32,
     """
     random, constants = np.random.default_rng(5), Constants()
     constant, depth = constants.add, x.sizes[-1]
-    nodes, norms = [], {}
+    nodes, norms, outs = Nodes(), {}, []
     for source in dict.fromkeys((x, *others) if normed else ()):
-        norms[source] = Tensor(x.sizes, x.dtype)
         weight = constant(normal(depth, seed=8).astype(x.dtype))
-        nodes.append(Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norms[source],)))
+        norms[source] = nodes.add("et_vk.rms_norm.default", source, weight, 1e-5)
     for source in (norms.get(tensor, tensor) for tensor in (x, *others)):
-        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in (x.dtype, "int8"))
-        out = Tensor((*x.sizes[:-1], 8), x.dtype)
-        nodes += [
-            Node("torchao.choose_qparams_affine.default",
-                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
-                 (scale, zero_point)),
-            Node("et_vk.linear_dq8ca_q4gsw.default",
-                 (source, scale, zero_point,
-                  constant(random.integers(0, 256, (8, -(-depth // 8) * 4), np.uint8)),
-                  constant(np.zeros((depth // group, 8), np.int32)),
-                  constant(random.random((depth // group, 8), np.float32).astype(x.dtype)), group,
-                  None), (out,))]
-    inputs = list(dict.fromkeys((x, *others)))
-    outs = [node.outs[0] for node in nodes[len(norms) + 1::2]]
+        nodes.add("torchao.choose_qparams_affine.default", source, "ASYMMETRIC",
+                  [1] * (x.rank - 1) + [depth], None, -128, 127, dtypes=[x.dtype, "int8"])
+        outs.append(nodes.add(
+            "et_vk.linear_dq8ca_q4gsw.default", source, *nodes[-1].outs,
+            constant(random.integers(0, 256, (8, -(-depth // 8) * 4), np.uint8)),
+            constant(np.zeros((depth // group, 8), np.int32)),
+            constant(random.random((depth // group, 8), np.float32).astype(x.dtype)), group, None))
     if summed:
-        part, total = (Tensor(out.sizes, x.dtype) for _ in range(2))
-        nodes += [Node("aten.slice_copy.Tensor", (x, x.rank - 1, 0, 8, 1), (part,)),
-                  Node("aten.add.Tensor", (part, out, 1), (total,))]
-        outs[-1] = total
+        part = nodes.add("aten.slice_copy.Tensor", x, x.rank - 1, 0, 8, 1)
+        outs[-1] = nodes.add("aten.add.Tensor", part, outs[-1], 1)
+    inputs = list(dict.fromkeys((x, *others)))
     return Graph("layers", inputs, outs, nodes).finish(), bytes(constants.data)
 
 
 def attention(op: str, count: int, start: int, dtype: str = "float32", turned: int = HEADS[2],
               lifted: bool = False, sizes: tuple[int, ...] = HEADS, batch: int = 1,
-              masked: bool = False
-              ) -> tuple[list[Tensor], list[Node], Constants]:
+              masked: bool = False) -> tuple[list[Tensor], list[Node], Constants]:
     """Inputs (queries, keys, values and caches), and the nodes that turn and attend.
 
     Args:
@@ -152,26 +133,20 @@ def attention(op: str, count: int, start: int, dtype: str = "float32", turned: i
     tables = [constants.add(wave(angles[None, :count] if lifted else angles).astype(dtype))
               for wave in (np.cos, np.sin)]
     mask = constants.add(normal(batch, 1, count, rows, seed=2).astype(dtype)) if masked else None
-    args = (q, k, *tables, *((0 if lifted else start,) if op == HALVES else ()))
-    both = tuple(Tensor(x.sizes, dtype) for x in (q, k))
-    outs = tuple(Tensor(x.sizes, dtype) for x in (both[0], *caches))
-    nodes = [Node(op, args, both),
-             Node("sdpa_with_kv_cache.default",
-                  (*both, value, *caches, start, count, mask, 0.0, not masked, None), outs)]
+    nodes = [new_node(op, q, k, *tables, *((0 if lifted else start,) if op == HALVES else ()))]
+    nodes.append(new_node("sdpa_with_kv_cache.default", *nodes[0].outs, value, *caches, start,
+                          count, mask, 0.0, not masked, None))
     return [q, k, value, *caches], nodes, constants
 
 
 def residual(kind: str, rows: int, dtype: str = "float32") -> Graph:
     """A layer of -x, added to exp(-x) of other sizes, of which nothing else is read."""
-    x, constants = value(rows, DEPTH, dtype=dtype), Constants()
-    source, part = Tensor(x.sizes, dtype), Tensor((rows, COLUMNS), dtype)
-    other, made, total = (Tensor((rows, COLUMNS), dtype) for _ in range(3))
-    return graph_of(x, [
-        Node("aten.neg.default", (x,), (source,)),
-        Node("aten.slice_copy.Tensor", (source, 1, 0, COLUMNS, 1), (part,)),
-        Node("aten.exp.default", (part,), (other,)),
-        layer(kind, source, made, constants),
-        Node("aten.add.Tensor", (other, made, 1), (total,))], total)
+    x, nodes = value(rows, DEPTH, dtype=dtype), Nodes()
+    source = nodes.add("aten.neg.default", x)
+    part = nodes.add("aten.slice_copy.Tensor", source, 1, 0, COLUMNS, 1)
+    other = nodes.add("aten.exp.default", part)
+    made = nodes.put(layer(kind, source, COLUMNS, Constants()))
+    return graph_of(x, nodes, nodes.add("aten.add.Tensor", other, made, 1))
 
 
 def attention_graph(inputs: list[Tensor], nodes: list[Node], *more: Tensor) -> Graph:

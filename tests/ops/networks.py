@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import numpy as np
+from graph_maker import Constants, Nodes, graph_of, value
 from harness import normal
-from small_graphs import Constants, graph_of, layer, value
+from small_graphs import layer
 
 from vkrt.dynamic.ranges import find_dynamic
 from vkrt.graph.graph import Graph, Node
@@ -15,7 +17,6 @@ from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.concat import JOIN_STRIPS
-from vkrt.ops.registry import infer
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.vk.memory import Allocator
@@ -28,20 +29,14 @@ class Network:
 
     def __init__(self, *sizes: int, seed: int = 0):
         self.x = self.last = value(*sizes)
-        self.constants, self.nodes, self.seed = Constants(), [], seed
+        self.constants, self.nodes, self.seed = Constants(), Nodes(), seed
         # Results beside the last node's
         self.more: list[Tensor] = []
 
     def node(self, op: str, *args, count: int = 1) -> Tensor:
         """Adds a node; its first result."""
-        sizes = infer(op, args)
-        # The places of the largest elements are whole numbers.
-        dtypes = ("float32", "int32" if "indices" in op else "float32", "float32")
-        outs = tuple(Tensor(size, dtype, name=f"result {len(self.nodes)}")
-                     for size, dtype in zip(sizes[:count], dtypes))
-        self.nodes.append(Node(op, args, outs, f"node {len(self.nodes)}"))
-        self.last = outs[0]
-        return outs[0]
+        self.last = self.nodes.add(op, *args, count=count)
+        return self.last
 
     def weight(self, *sizes: int) -> Tensor:
         self.seed += 1
@@ -65,11 +60,9 @@ class Network:
     def layer(self, kind: str, columns: int, bias: bool = False, group: int | None = 32) -> Tensor:
         """A linear layer of a kind that `small_graphs.layer` has."""
         self.seed += 10
-        out = Tensor((*self.last.sizes[:-1], columns), "float32",
-                     name=f"result {len(self.nodes)}")
-        self.nodes.append(layer(kind, self.last, out, self.constants, bias, self.seed, group))
-        self.last = out
-        return out
+        self.last = self.nodes.put(layer(kind, self.last, columns, self.constants, bias, self.seed,
+                                         group))
+        return self.last
 
     def graph(self) -> Graph:
         return graph_of(self.x, self.nodes, *self.more)
@@ -149,6 +142,17 @@ def most(graph: Graph, prefer: str) -> int:
     return max(alive(lower(graph, Target(prefer=prefer))))
 
 
+@contextmanager
+def loaded(net: Network, graph: Graph, device, prefer: str, storage: str, **options
+           ) -> Iterator[tuple[Method, Allocator]]:
+    """A method of a graph with the network's constants, and what counts its memory."""
+    options = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
+    with closing(Allocator(device)) as allocator, closing(Method(
+            graph, [Source.wrap(bytes(net.constants.data))], device, options=options,
+            allocator=allocator)) as method:
+        yield method, allocator
+
+
 def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = None, **options
         ) -> tuple[list[np.ndarray], int]:
     """Results, and bytes of activations, planned and measured.
@@ -156,10 +160,8 @@ def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = N
     Args:
         graph: in the place of the network's, with its constants.
     """
-    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
-    with closing(Allocator(device)) as allocator, closing(Method(
-            graph or net.graph(), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
-            allocator=allocator)) as method:
+    with loaded(net, graph or net.graph(), device, prefer, storage, **options) as (
+            method, allocator):
         results = method.execute([normal(*net.x.sizes, seed=3)])
         assert allocator.peak_block_bytes == method.plan.peak_bytes
         return results, max(alive(method.work))
@@ -190,10 +192,8 @@ def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndar
         inputs: among them one of these sizes: in images with rows of whole texels the last copy,
             to the output, is spared, and one pixel less may take more.
     """
-    loaded = LoadOptions(storage=storage, prefer=prefer, winograd="off", **options)
-    with closing(Allocator(device)) as allocator, closing(Method(
-            dynamic(net, *dims), [Source.wrap(bytes(net.constants.data))], device, options=loaded,
-            allocator=allocator)) as method:
+    with loaded(net, dynamic(net, *dims), device, prefer, storage, **options) as (
+            method, allocator):
         results = [method.execute([array])[0] for array in inputs]
         assert allocator.peak_block_bytes == method.report.planned_peak
         return results, max(alive(method.work))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from graph_maker import Constants, new_node
 from harness import normal
 from support import execute
 
@@ -11,18 +12,9 @@ from vkrt.lowering.lowering import lower
 from vkrt.passes.pipeline import run_passes
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 SIZES = (1, 6, 5, 7)
-
-
-def value(*sizes: int, dtype: str = "float32") -> Tensor:
-    return Tensor(sizes, dtype, name="input 0")
-
-
-def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
-    """The graph that gives the last node's result, and others."""
-    return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
 
 
 def rewritten(graph: Graph, **target) -> Graph:
@@ -62,28 +54,15 @@ def strange(*sizes: int, scale: float = 1.0) -> np.ndarray:
     return array
 
 
-class Constants:
-    """Constants of a graph in the making, and their bytes."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def add(self, array: np.ndarray) -> Tensor:
-        self.data.extend(bytes(-len(self.data) % 16))
-        self.data.extend(array.tobytes())
-        return Tensor(array.shape, str(array.dtype), constant=Constant(
-            len(self.data) - array.nbytes, array.nbytes, str(array.dtype)))
-
-
-def layer(kind: str, x: Tensor, out: Tensor, constants: Constants, bias: bool = False,
+def layer(kind: str, x: Tensor, columns: int, constants: Constants, bias: bool = False,
           seed: int = 1, group: int | None = None) -> Node:
-    """A linear layer.
+    """A linear layer with so many columns.
 
     Args:
         kind: of its weights: "float", "groups" (4 bits with scales for groups, by default one
             group) or "channels" (4 bits with a scale for each row).
     """
-    columns, depth = out.sizes[-1], x.sizes[-1]
+    depth = x.sizes[-1]
     group = group or depth
 
     def floats(*sizes: int, more: int = 0) -> Tensor:
@@ -91,10 +70,10 @@ def layer(kind: str, x: Tensor, out: Tensor, constants: Constants, bias: bool = 
 
     vector = floats(columns, more=2) if bias else None
     if kind == "float":
-        return Node("aten.linear.default", (x, floats(columns, depth), vector), (out,))
+        return new_node("aten.linear.default", x, floats(columns, depth), vector)
     words = constants.add(
         np.random.default_rng(seed).integers(0, 256, (columns, depth // 2)).astype(np.uint8))
     if kind == "channels":
-        return Node("et_vk.linear_qcs4w.default", (x, words, floats(columns, more=3)), (out,))
+        return new_node("et_vk.linear_qcs4w.default", x, words, floats(columns, more=3))
     scales = floats(depth // group, -(-columns // 4) * 4, more=3)
-    return Node("et_vk.linear_q4gsw.default", (x, words, scales, group, vector), (out,))
+    return new_node("et_vk.linear_q4gsw.default", x, words, scales, group, vector)

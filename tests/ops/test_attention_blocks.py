@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import graph_of_node, value
 from harness import Sample, make_case, normal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +16,13 @@ from samples.attention import _plain
 from support import STORAGES, execute
 from test_sharing import DEFAULT
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops import score_blocks
 from vkrt.ops.attention_blocks import _ranges
 from vkrt.ops.score_blocks import LEAST_ROWS, ROWS, SCORE_BYTES, blocks_for
 from vkrt.plan.scratch import alive
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
 
 
 def attention(heads: int, rows: int, size: int, mask: tuple[int, ...] | None = None,
@@ -34,15 +34,11 @@ def attention(heads: int, rows: int, size: int, mask: tuple[int, ...] | None = N
         shared: whether queries, keys and values are one tensor.
         kept: whether the queries are results, too.
     """
-    x, *others = (Tensor((1, heads, rows, each), "float32", name=name)
-                  for name, each in (("q", size), ("k", size), ("v", width or size)))
-    inputs = [x] if shared else [x, *others]
-    out = Tensor((1, heads, rows, width or size), "float32")
-    args = (x, x, x) if shared else (x, *others)
-    added = None if mask is None else Tensor(mask, "float32", name="mask")
-    node = Node("et_vk.sdpa.default", (*args, added, None), (out,))
-    return Graph("attention", [*inputs, *([] if added is None else [added])],
-                 [out, *[x] * kept], [node]).finish()
+    x, *others = (value(1, heads, rows, each) for each in (size, size, width or size))
+    graph = graph_of_node("et_vk.sdpa.default", *((x, x, x) if shared else (x, *others)),
+                          mask and value(*mask), None)
+    graph.outputs += [x] * kept
+    return graph.finish()
 
 
 def multiplied(query, keys, values, mask, scale, heads, guarded):
@@ -135,10 +131,8 @@ def test_few_scores_are_made_at_once():
 
 def test_fewer_scores_over_a_cache_where_memory_is_preferred():
     """Of 4 heads and 256 keys 4 KB for each of 256 queries, in blocks of 1 MB or of 256 KB."""
-    x = Tensor((1, 256, 4, 8), "float32", name="x")
-    out = Tensor(x.sizes, "float32")
-    graph = Graph("attention", [x], [out], [Node(
-        "llama.custom_sdpa.default", (x, x, x, 0, None, 0.0, True, None), (out,))]).finish()
+    x = value(1, 256, 4, 8)
+    graph = graph_of_node("llama.custom_sdpa.default", x, x, x, 0, None, 0.0, True, None)
     scores = {prefer: max(step.writes[0].storage.nbytes for step in lower(
         graph, Target(prefer=prefer)).steps if "scores" in step.shader)
         for prefer in ("memory", "balanced")}

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Constants, Nodes, constant, graph_of, graph_of_node, value
 from harness import normal
-from small_graphs import Constants, result_of, value
+from small_graphs import result_of
 from support import STORAGES
 
-from vkrt.graph.graph import Graph, Node
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.graph.graph import Graph
+from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
 
@@ -25,6 +26,13 @@ def numbers(*sizes: int) -> tuple[np.ndarray, np.ndarray]:
     return words, (words.astype(np.uint32) << 16).view(np.float32)
 
 
+def of_bfloat16(words: Tensor) -> Tensor:
+    """A constant of 16-bit words as one of the numbers that they are."""
+    assert words.constant is not None
+    return replace(words, dtype="float32", host_dtype="float32",
+                   constant=replace(words.constant, dtype="bfloat16"))
+
+
 class Halves(Constants):
     """Constants of bfloat16, or of float32 with the same numbers."""
 
@@ -34,35 +42,20 @@ class Halves(Constants):
 
     def numbers(self, *sizes: int) -> Tensor:
         words, floats = numbers(*sizes)
-        if not self.is_half:
-            return self.add(floats)
-        tensor = self.add(words)
-        assert tensor.constant is not None
-        return replace(tensor, dtype="float32", host_dtype="float32",
-                       constant=replace(tensor.constant, dtype="bfloat16"))
+        return of_bfloat16(self.add(words)) if self.is_half else self.add(floats)
 
 
 def network(is_half: bool) -> tuple[Graph, bytes]:
     """An image's convolution, a linear layer of its rows, a row of a table added, a norm."""
-    constants = Halves(is_half)
-    x = value(1, 3, 6, 10)
-    made = [Tensor(sizes, "float32") for sizes in
-            ((1, 5, 6, 10), (1, 5, 6, 7), (1, 7), (1, 5, 6, 7), (1, 5, 6, 7))]
+    constants, x, nodes = Halves(is_half), value(1, 3, 6, 10), Nodes()
     index = constants.add(np.array([2], np.int32))
-    nodes = [
-        Node("aten.convolution.default",
-             (x, constants.numbers(5, 3, 3, 3), constants.numbers(5), [1, 1], [1, 1], [1, 1],
-              False, [0, 0], 1), (made[0],)),
-        Node("aten.linear.default",
-             (made[0], constants.numbers(7, 10), constants.numbers(7)), (made[1],)),
-        Node("aten.embedding.default", (constants.numbers(4, 7), index), (made[2],)),
-        Node("aten.add.Tensor", (made[1], made[2], 1), (made[3],)),
-        Node("aten.native_layer_norm.default",
-             (made[3], [7], constants.numbers(7), constants.numbers(7), 1e-5),
-             (made[4], *(Tensor((1, 5, 6, 1), "float32") for _ in range(2)))),
-    ]
-    graph = Graph("network", [x], [made[4]], nodes).finish()
-    return graph, bytes(constants.data)
+    image = nodes.add("aten.convolution.default", x, constants.numbers(5, 3, 3, 3),
+                      constants.numbers(5), [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    rows = nodes.add("aten.linear.default", image, constants.numbers(7, 10), constants.numbers(7))
+    row = nodes.add("aten.embedding.default", constants.numbers(4, 7), index)
+    nodes.add("aten.native_layer_norm.default", nodes.add("aten.add.Tensor", rows, row, 1), [7],
+              constants.numbers(7), constants.numbers(7), 1e-5)
+    return graph_of(x, nodes), bytes(constants.data)
 
 
 @pytest.mark.parametrize("weights", ["auto", "copy"])
@@ -79,11 +72,8 @@ def test_results_are_those_of_the_same_numbers(storage, weights, device):
 def test_every_number(storage, device):
     """An odd count of them, which is no whole number of texels or words."""
     words = np.append(EDGES, numbers(91)[0])
-    x, out = value(words.size), Tensor((words.size,), "float32")
-    constant = Tensor(x.sizes, "float32", constant=Constant(0, words.nbytes, "bfloat16"))
-    graph = Graph("sum", [x], [out], [
-        Node("aten.where.self", (Tensor((), "bool", constant=Constant(words.nbytes, 1, "bool")),
-                                 constant, x), (out,))]).finish()
+    graph = graph_of_node("aten.where.self", constant(offset=words.nbytes, dtype="bool"),
+                          of_bfloat16(constant(words.size, dtype="uint16")), value(words.size))
     found = result_of(graph, np.zeros(words.size, np.float32), storage, device,
                       words.tobytes() + b"\x01")
     np.testing.assert_array_equal(found.view(np.uint32), words.astype(np.uint32) << 16)

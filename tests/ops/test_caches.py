@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from fused_graphs import HALVES, PAIRS
 from fused_graphs import attention as rotary_attention
+from graph_maker import new_node
 from harness import normal
 from samples.attention import SIZES, any_mask, attention
 from small_graphs import kernels
@@ -17,7 +17,7 @@ from test_sharing import sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.graph.states import State
 from vkrt.lowering.caches import caches_of
 from vkrt.lowering.lowering import lower
@@ -59,22 +59,29 @@ class Cached:
         self.new = [Tensor((batch, count, kv_heads, size), dtype) for _ in range(2)]
         self.caches = [Tensor((batch, rows, kv_heads, size), dtype, name=name)
                        for name in ("keys", "values")]
-        self.changed = [replace(cache) for cache in self.caches]
-        self.out = Tensor(self.query.sizes, dtype)
         rest = (mask, 0.0, causal, None)
         if apart:
-            self.nodes = [Node("update_cache.default", (new, cache, start),
-                               (Tensor((1,), dtype), changed)) for new, cache, changed
-                          in zip(self.new, self.caches, self.changed)]
-            self.nodes.append(Node("llama.custom_sdpa.default",
-                                   (self.query, *self.changed, start, *rest), (self.out,)))
+            self.nodes = [new_node("update_cache.default", new, cache, start)
+                          for new, cache in zip(self.new, self.caches)]
+            self.changed = [node.outs[1] for node in self.nodes]
+            self.nodes.append(new_node("llama.custom_sdpa.default", self.query, *self.changed,
+                                       start, *rest))
         else:
-            self.nodes = [Node("sdpa_with_kv_cache.default",
-                               (self.query, *self.new, *self.caches, start, count, *rest),
-                               (self.out, *self.changed))]
+            self.nodes = [new_node("sdpa_with_kv_cache.default", self.query, *self.new,
+                                   *self.caches, start, count, *rest)]
+            self.changed = self.nodes[0].outs[1:]
+        self.out = self.nodes[-1].outs[0]
         self.inputs = [self.query, *self.new, *([] if mask is None else [mask])]
         self.states = list(map(state_of, self.caches, self.changed))
         self.outputs = [self.out]
+
+    def give(self, op: str, *args) -> None:
+        """Adds a node and gives its result out."""
+        self.nodes.append(new_node(op, *args))
+        self.outputs += self.nodes[-1].outs
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> None:
+        self.give("llama.custom_sdpa.default", query, keys, values, 0, None, 0.0, True, None)
 
     def graph(self) -> Graph:
         return Graph("m", self.inputs, self.outputs, self.nodes, states=self.states).finish()
@@ -103,17 +110,12 @@ def test_caches_that_only_attention_knows(apart):
 
 def _read_by(op: str):
     def change(made: Cached) -> None:
-        other = replace(made.caches[0])
-        made.nodes.append(Node(op, (made.changed[0],), (other,)))
-        made.outputs.append(other)
+        made.give(op, made.changed[0])
     return change
 
 
 def _read_after_the_change(made: Cached) -> None:
-    other = replace(made.out)
-    made.nodes.append(Node("llama.custom_sdpa.default", (
-        made.query, made.caches[0], made.changed[1], 0, None, 0.0, True, None), (other,)))
-    made.outputs.append(other)
+    made.attend(made.query, made.caches[0], made.changed[1])
 
 
 def _with_a_value(made: Cached) -> None:
@@ -134,10 +136,7 @@ def _no_state(made: Cached) -> None:
 
 
 def _also_the_query(made: Cached) -> None:
-    out = replace(made.changed[0])
-    made.nodes.append(Node("llama.custom_sdpa.default", (
-        made.changed[0], made.changed[0], made.changed[1], 0, None, 0.0, True, None), (out,)))
-    made.outputs.append(out)
+    made.attend(made.changed[0], *made.changed)
 
 
 @pytest.mark.parametrize("change", [
@@ -180,7 +179,10 @@ def test_what_is_too_large_for_views_is_read_as_a_buffer(apart, cache):
     ((5, 9), True, "attn_mask.*is_causal"), ((5, 8), False, "attn_mask.*9 columns.*5, 8"),
     ((5, 1), False, "attn_mask.*9 columns"), ((3, 1, 5, 9), False, "attn_mask.*broadcast")])
 def test_masks_that_do_not_fit(mask, causal, error):
-    made = Cached(SIZES[2], apart=True, causal=causal, batch=2, mask=Tensor(mask, "float32"))
+    made = Cached(SIZES[2], apart=True, causal=causal, batch=2)
+    made.inputs.append(Tensor(mask, "float32"))
+    node = made.nodes[-1]
+    node.args = (*node.args[:4], made.inputs[-1], *node.args[5:])
     with pytest.raises((FormatError, UnsupportedError), match=error):
         lower(made.graph(), Target())
 
@@ -198,12 +200,12 @@ def written(rows: np.ndarray, device, storage: str, places: list | None = None) 
     """What rows [batch, S, heads, D] are in a cache of as many, in their order or at places."""
     value, cache = Tensor(rows.shape, str(rows.dtype)), Tensor(rows.shape, str(rows.dtype),
                                                               name="cache")
-    other, changed = Tensor((1,), value.dtype), replace(cache)
     indices = [] if places is None else [Tensor(rows.shape[:2], "int32")]
     op = "update_cache.default" if places is None else "llama.update_cache_with_indices.default"
-    graph = Graph("m", [value, *indices], [other], [
-        Node(op, (value, cache, 0, *indices), (other, changed))],
-        states=[state_of(cache, changed)]).finish()
+    node = new_node(op, value, cache, 0, *indices)
+    other, changed = node.outs
+    graph = Graph("m", [value, *indices], [other], [node],
+                  states=[state_of(cache, changed)]).finish()
     with open_with_8_bits(graph, b"", device, storage=storage) as method:
         method.execute([rows, *([] if places is None else [np.array(places, np.int32)])])
         return method.state.save()["cache"]

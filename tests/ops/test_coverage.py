@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from fused_graphs import graphs
+from graph_maker import graph_of_node
 from harness import samples, variants
 from support import outside, run_python
 
 from vkrt.device.policy import policy_from
 from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.context import Lowering
 from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import supported
@@ -337,10 +338,7 @@ def test_nothing_is_read_before_it_is_written():
 
 def test_a_read_of_four_elements_nobody_wrote_would_show():
     """Sizes do not tell a placeholder from an operand."""
-    x = Tensor((4,), "float32")
-    made = Tensor((4,), "float32")
-    graph = Graph("m", [x], [made], [Node("aten.relu.default", (x,), (made,))]).finish()
-    work = lower(graph, Target())
+    work = lower(graph_of_node("aten.relu.default", Tensor((4,), "float32")), Target())
     assert not read_before_written(work)
     step = next(s for s in work.steps if isinstance(s, Dispatch) and s.shader.startswith("unary"))
     reads = tuple(replace(operand, storage=operand.storage._replace(id=len(work.storages)))

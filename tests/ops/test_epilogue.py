@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, constant, graph_of, new_node, value
 from harness import normal
-from small_graphs import fused_and_apart, graph_of, kernels, rewritten, value
+from small_graphs import fused_and_apart, kernels, rewritten
 from support import STORAGES, same_bits
 
 from vkrt.graph.graph import Node
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 # Sizes of the input and the weight, stride, padding, transposed, groups: each is another kernel
 CONVOLUTIONS = {
@@ -29,33 +30,20 @@ ACTIVATIONS = {"hardswish": (), "hardsigmoid": (), "relu": (), "clamp": (-0.2, 0
                "hardtanh": (-0.5, 0.5)}
 
 
-def constant(offset: int, *sizes: int) -> Tensor:
-    tensor = Tensor(sizes, "float32")
-    tensor.constant = Constant(offset, 4 * tensor.numel, "float32")
-    return tensor
-
-
 def convolved(name: str) -> tuple[Tensor, Node, np.ndarray]:
     """An input, the convolution of it, and what its weight and bias hold."""
     sizes, filters, stride, padding, transposed, groups = CONVOLUTIONS[name]
     channels = filters[1] * groups if transposed else filters[0]
-    x, weight = value(*sizes), constant(0, *filters)
-    bias = constant(4 * weight.numel, channels)
-    rank = len(sizes) - 2
-    spatial = [(n - 1) * stride - 2 * padding + k if transposed
-               else (n + 2 * padding - k) // stride + 1
-               for n, k in zip(sizes[2:], filters[2:])]
-    out = Tensor((sizes[0], channels, *spatial), "float32")
-    node = Node("aten.convolution.default",
-                (x, weight, bias, [stride] * rank, [padding] * rank, [1] * rank, transposed,
-                 [0] * rank, groups), (out,))
+    x, weight, rank = value(*sizes), constant(*filters), len(sizes) - 2
+    bias = constant(channels, offset=4 * weight.numel)
+    node = new_node("aten.convolution.default", x, weight, bias, [stride] * rank, [padding] * rank,
+                    [1] * rank, transposed, [0] * rank, groups)
     return x, node, normal(weight.numel + channels, seed=1) * 0.3
 
 
 def then(node: Node, activation: str) -> list[Node]:
-    out = node.outs[0]
-    return [node, Node(f"aten.{activation}.default", (out, *ACTIVATIONS[activation]),
-                       (Tensor(out.sizes, out.dtype),))]
+    return [node, new_node(f"aten.{activation}.default", *node.outs,
+                           *ACTIVATIONS.get(activation, ()))]
 
 
 @pytest.mark.driver
@@ -78,9 +66,8 @@ def test_convolutions_with_an_activation_have_the_same_bits(name, activation, st
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_layers_with_an_activation_have_the_same_bits(rows, activation, device):
-    x, weight = value(rows, 20), constant(0, 12, 20)
-    node = Node("aten.linear.default", (x, weight, constant(960, 12)),
-                (Tensor((rows, 12), "float32"),))
+    x = value(rows, 20)
+    node = new_node("aten.linear.default", x, constant(12, 20), constant(12, offset=960))
     graph = graph_of(x, then(node, activation))
     assert not kernels(graph)
     data = (normal(252, seed=1) * 0.3).tobytes()
@@ -91,11 +78,10 @@ def with_sum(name: str, activation: str = "", factor: float = 1, swapped: bool =
     """A convolution of x, to which exp(-x) is added, and perhaps an activation of the sum. The
     convolution has as many channels as x."""
     x, node, weights = convolved(name)
-    other, negative = Tensor(node.outs[0].sizes, "float32"), Tensor(x.sizes, "float32")
-    both = (other, node.outs[0]) if swapped else (node.outs[0], other)
-    nodes = [Node("aten.neg.default", (x,), (negative,)),
-             Node("aten.exp.default", (negative,), (other,)), node,
-             Node("aten.add.Tensor", (*both, factor), (Tensor(other.sizes, "float32"),))]
+    nodes = Nodes()
+    other = nodes.add("aten.exp.default", nodes.add("aten.neg.default", x))
+    both = other, nodes.put(node)
+    nodes.add("aten.add.Tensor", *(both if swapped else both[::-1]), factor)
     return x, [*nodes, *then(nodes[-1], activation)[1:]] if activation else nodes, weights
 
 
@@ -136,11 +122,10 @@ def test_other_sums_stay(name, options):
 def test_sums_of_a_view_of_a_convolution_stay():
     """Only rows of a layer are rows in a view."""
     x, node, _ = convolved("residual")
-    sizes = (24, 1, 5, 7)
-    seen, other, out = (Tensor(sizes, "float32") for _ in range(3))
-    nodes = [Node("aten.view_copy.default", (x, [*sizes]), (other,)), node,
-             Node("aten.view_copy.default", (node.outs[0], [*sizes]), (seen,)),
-             Node("aten.add.Tensor", (seen, other, 1), (out,))]
+    sizes, nodes = [24, 1, 5, 7], Nodes()
+    other = nodes.add("aten.view_copy.default", x, sizes)
+    seen = nodes.add("aten.view_copy.default", nodes.put(node), sizes)
+    nodes.add("aten.add.Tensor", seen, other, 1)
     assert kernels(graph_of(x, nodes)) == ["binary"]
 
 
@@ -162,9 +147,7 @@ def test_clamped_convolutions_add_nothing():
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
 def test_other_activations_are_kernels_of_their_own(activation):
     x, node, _ = convolved("tiles")
-    out = node.outs[0]
-    nodes = [node, Node(f"aten.{activation}.default", (out,), (Tensor(out.sizes, out.dtype),))]
-    assert kernels(graph_of(x, nodes)) == ["unary"]
+    assert kernels(graph_of(x, then(node, activation))) == ["unary"]
 
 
 def test_a_result_that_others_read_stays():

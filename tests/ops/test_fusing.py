@@ -7,18 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Constants, Nodes, graph_of, new_node, value
 from harness import normal
-from small_graphs import (
-    SIZES,
-    Constants,
-    graph_of,
-    kernels,
-    layer,
-    result_of,
-    rewritten,
-    strange,
-    value,
-)
+from small_graphs import SIZES, kernels, layer, result_of, rewritten, strange
 from support import STORAGES, outside
 
 from vkrt.device.policy import overridden, policy_of
@@ -35,11 +26,9 @@ def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Nod
         swapped: the gate comes first.
         of: what the gate is of, if not of x.
     """
-    of = x if of is None else of
-    gate, out = Tensor(of.sizes, of.dtype), Tensor(x.sizes, x.dtype)
-    factors = (gate, x) if swapped else (x, gate)
-    return [Node("aten.sigmoid.default", (of,), (gate,)),
-            Node("aten.mul.Tensor", factors, (out,))]
+    gate = new_node("aten.sigmoid.default", x if of is None else of)
+    factors = (*gate.outs, x) if swapped else (x, *gate.outs)
+    return [gate, new_node("aten.mul.Tensor", *factors)]
 
 
 def check_same(fused: Graph, apart: Graph, *how) -> None:
@@ -72,8 +61,8 @@ def test_a_gate_with_another_use_stays():
 
 def test_a_gate_of_something_else_stays():
     x = value(*SIZES)
-    other = Tensor(SIZES, "float32")
-    nodes = [Node("aten.neg.default", (x,), (other,)), *silu(x, of=other)]
+    other = new_node("aten.neg.default", x)
+    nodes = [other, *silu(x, of=other.outs[0])]
     assert kernels(graph_of(x, nodes)) == ["unary", "unary", "binary"]
 
 
@@ -102,16 +91,11 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
         between: an operator of x that comes before the product, and adds to it.
         swapped: the gate comes last.
     """
-    other, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
-    nodes = silu(x)
-    nodes.append(Node("aten.neg.default", (x,), (other,)))
+    nodes = Nodes(silu(x))
+    gate, other = nodes[1].outs[0], nodes.add("aten.neg.default", x)
     if between:
-        made, both = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
-        nodes += [Node(between, (x,), (made,)),
-                  Node("aten.add.Tensor", (other, made, 1), (both,))]
-        other = both
-    gate = nodes[1].outs[0]
-    nodes.append(Node("aten.mul.Tensor", (other, gate) if swapped else (gate, other), (out,)))
+        other = nodes.add("aten.add.Tensor", other, nodes.add(between, x), 1)
+    nodes.add("aten.mul.Tensor", *((other, gate) if swapped else (gate, other)))
     return nodes
 
 
@@ -123,8 +107,8 @@ def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
     """With the same bits as by two, which run where the gate is an output too. What the gate is of
     stays as it is until the product, whoever else reads it for the last time before."""
     x = value(*SIZES)
-    source = Tensor(x.sizes, x.dtype)
-    nodes = [Node("aten.exp.default", (x,), (source,)), *gated(source, between, swapped)]
+    source = new_node("aten.exp.default", x)
+    nodes = [source, *gated(*source.outs, between, swapped)]
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, nodes[2].outs[0])
     assert len(kernels(fused)) + 1 == len(kernels(apart))
     check_same(fused, apart, strange(*SIZES, scale=3), storage, device)
@@ -133,24 +117,22 @@ def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
 def test_a_gated_product_takes_an_activation_too():
     x = value(*SIZES)
     nodes = gated(x)
-    out = Tensor(x.sizes, x.dtype)
-    nodes.append(Node("aten.relu.default", nodes[-1].outs, (out,)))
+    nodes.append(new_node("aten.relu.default", *nodes[-1].outs))
     assert kernels(graph_of(x, nodes)) == ["unary", "binary"]
 
 
 def test_a_silu_of_its_own_is_gated_too():
     x = value(*SIZES)
-    gate, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
-    nodes = [Node("aten.silu.default", (x,), (gate,)), Node("aten.mul.Tensor", (x, gate), (out,))]
+    nodes = Nodes()
+    nodes.add("aten.mul.Tensor", x, nodes.add("aten.silu.default", x))
     assert kernels(graph_of(x, nodes)) == ["binary"]
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 7), (1, 6, 5, 1)])
 def test_a_product_of_other_sizes_is_not_gated(sizes):
-    x = value(*SIZES)
-    other, out = value(*sizes), Tensor(x.sizes, x.dtype)
-    nodes = silu(x)
-    nodes.append(Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,)))
+    x, other = value(*SIZES), value(*sizes)
+    nodes = Nodes(silu(x))
+    out = nodes.add("aten.mul.Tensor", nodes[1].outs[0], other)
     graph = Graph("network", [x, other], [out], nodes).finish()
     assert kernels(graph) == ["unary", "binary"]
 
@@ -162,9 +144,9 @@ def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
     nodes = silu(x)
 
     def graph(sizes) -> Graph:
-        other, out = value(*sizes), Tensor(sizes, "float32")
-        product = Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,))
-        return Graph("network", [x, other], [out], [*nodes, product]).finish()
+        other = value(*sizes)
+        product = new_node("aten.mul.Tensor", nodes[1].outs[0], other)
+        return Graph("network", [x, other], [*product.outs], [*nodes, product]).finish()
 
     second = (2, 6, 5, 7) if first == SIZES else SIZES
     base = lower(graph(first), Target())
@@ -175,11 +157,11 @@ def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
 
 def tailed(x: Tensor, head: str, epilogue: str, *args) -> list[Node]:
     """epilogue(x head -x) as three nodes."""
-    other, between, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
-    return [Node("aten.neg.default", (x,), (other,)),
-            Node(f"aten.{head}.Tensor", (x, other, *([1] if head in ("add", "sub") else [])),
-                 (between,)),
-            Node(f"aten.{epilogue}.default", (between, *args), (out,))]
+    nodes = Nodes()
+    between = nodes.add(f"aten.{head}.Tensor", x, nodes.add("aten.neg.default", x),
+                        *([1] if head in ("add", "sub") else []))
+    nodes.add(f"aten.{epilogue}.default", between, *args)
+    return nodes
 
 
 EPILOGUES = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",),
@@ -225,17 +207,13 @@ def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
     """A layer of -x, seen under other sizes and added to a tensor, and the same with the layer's
     result as a further one, which keeps the two apart."""
     x = value(rows, DEPTH)
-    negative, made = Tensor(x.sizes, x.dtype), Tensor((rows, COLUMNS), x.dtype)
-    other = Tensor((rows, COLUMNS), x.dtype)
-    seen, lifted, out = (Tensor((1, rows, COLUMNS), x.dtype) for _ in range(3))
-    constants = Constants()
-    node = layer(kind, negative, made, constants, bias)
-    terms = (lifted, seen) if swapped else (seen, lifted)
-    nodes = [Node("aten.neg.default", (x,), (negative,)),
-             Node("aten.slice_copy.Tensor", (x, 1, 0, COLUMNS, 1), (other,)),
-             Node("aten.view_copy.default", (other, [1, rows, COLUMNS]), (lifted,)), node,
-             Node("aten.view_copy.default", (made, [1, rows, COLUMNS]), (seen,)),
-             Node("aten.add.Tensor", (*terms, alpha), (out,))]
+    nodes, constants, sizes = Nodes(), Constants(), [1, rows, COLUMNS]
+    negative = nodes.add("aten.neg.default", x)
+    other = nodes.add("aten.slice_copy.Tensor", x, 1, 0, COLUMNS, 1)
+    lifted = nodes.add("aten.view_copy.default", other, sizes)
+    made = nodes.put(layer(kind, negative, COLUMNS, constants, bias))
+    seen = nodes.add("aten.view_copy.default", made, sizes)
+    nodes.add("aten.add.Tensor", *((lifted, seen) if swapped else (seen, lifted)), alpha)
     return graph_of(x, nodes), graph_of(x, nodes, made), bytes(constants.data)
 
 
@@ -274,9 +252,8 @@ def test_what_a_layer_adds_may_be_too_large_to_be_seen_as_texels():
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
-    constants = Constants()
-    x, out = value(3, DEPTH), Tensor((3, COLUMNS), "float32")
-    graph = graph_of(x, [layer("float", x, out, constants, bias=True)])
+    constants, x = Constants(), value(3, DEPTH)
+    graph = graph_of(x, [layer("float", x, COLUMNS, constants, bias=True)])
     array, data = normal(3, DEPTH), bytes(constants.data)
     expected = result_of(graph, array, storage, device, data)
     with overridden(replace(policy_of(device.info), max_texels=COLUMNS // 4 - 1)):
@@ -289,11 +266,10 @@ def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
 def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""
     x = value(5, DEPTH)
-    negative, made, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
-    constants = Constants()
-    node = layer(kind, negative, made, constants)
-    nodes = [Node("aten.neg.default", (x,), (negative,)), node,
-             Node("aten.add.Tensor", (negative, made, 1), (out,))]
+    nodes, constants = Nodes(), Constants()
+    negative = nodes.add("aten.neg.default", x)
+    made = nodes.put(layer(kind, negative, DEPTH, constants))
+    nodes.add("aten.add.Tensor", negative, made, 1)
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, made)
     assert "binary" not in kernels(fused) and "binary" in kernels(apart)
     check_same(fused, apart, normal(5, DEPTH), storage, device, constants.data)

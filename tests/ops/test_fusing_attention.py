@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from graph_maker import Constants, Nodes, new_node
 from harness import normal
-from small_graphs import Constants, rewritten
+from small_graphs import rewritten
 from support import STORAGES, execute
 from test_fusing_softmax import guarded
 
@@ -43,58 +44,53 @@ def attention(sizes=SIZES, mask: tuple[int, ...] | None = None, scale: str = "bo
         change: what is different from attention.
     """
     batch, heads, rows, size = sizes
-    nodes: list[Node] = []
+    nodes = Nodes()
 
-    def then(name: str, sizes, *args) -> Tensor:
-        out = Tensor(tuple(sizes), dtype)
-        nodes.append(Node(f"aten.{name}", args, (out,)))
-        return out
+    def then(name: str, *args) -> Tensor:
+        return nodes.add(f"aten.{name}", *args)
 
     def flat(x: Tensor) -> Tensor:
-        x = then("expand_copy.default", x.sizes, x, list(x.sizes), False)
-        sizes = [batch * heads, *x.sizes[2:]]
-        return then("view_copy.default", sizes, x, sizes)
+        x = then("expand_copy.default", x, list(x.sizes), False)
+        return then("view_copy.default", x, [batch * heads, *x.sizes[2:]])
 
     four = (batch, rows, heads, size) if turned else (batch, heads, rows, size)
     inputs = [Tensor(four, dtype, name=name) for name in "qkv"]
     q, k, v = inputs
     if turned:
-        q, k, v = (then("permute_copy.default", sizes, x, [0, 2, 1, 3]) for x in inputs)
+        q, k, v = (then("permute_copy.default", x, [0, 2, 1, 3]) for x in inputs)
     number = size ** -0.25
     if scale == "both":
-        q = then("mul.Scalar", q.sizes, q, number)
-    k = then("permute_copy.default", (batch, heads, size, rows), k, [0, 1, 3, 2])
+        q = then("mul.Scalar", q, number)
+    k = then("permute_copy.default", k, [0, 1, 3, 2])
     if scale == "both":
-        k = then("mul.Scalar", k.sizes, k, number)
-    scores = then("bmm.default", (batch * heads, rows, rows), flat(q), flat(k))
-    whole = batch, heads, rows, rows
-    scores = then("view_copy.default", whole, scores, list(whole))
+        k = then("mul.Scalar", k, number)
+    scores = then("view_copy.default", then("bmm.default", flat(q), flat(k)),
+                  [batch, heads, rows, rows])
     if scale in ("product", "quotient") and change != "late scale":
-        by = ("mul.Scalar", number) if scale == "product" else ("div.Scalar", 1 / number)
-        scores = then(by[0], whole, scores, by[1])
+        scores = (then("mul.Scalar", scores, number) if scale == "product" else
+                  then("div.Scalar", scores, 1 / number))
     more: list[Tensor] = []
     for _ in range(2 if change == "masks" else 1):
         if mask is not None:
             inputs.append(Tensor(mask, dtype, name="mask"))
             added = (inputs[-1], scores) if change == "mask first" else (scores, inputs[-1])
-            scores = then("add.Tensor", whole, *added, 2 if change == "alpha" else 1)
+            scores = then("add.Tensor", *added, 2 if change == "alpha" else 1)
     if change == "late scale":
-        scores = then("mul.Scalar", whole, scores, number)
+        scores = then("mul.Scalar", scores, number)
     if change == "scores":
         more = [scores]
     dim = -2 if change == "dim" else -1
     if mask is None:
-        weights = then("_softmax.default", whole, scores, dim, False)
+        weights = then("_softmax.default", scores, dim, False)
     else:
         nodes += guarded(scores, dim)
         (weights,) = nodes[-1].outs
     if change == "weights":
-        weights = then("mul.Scalar", whole, weights, 1.25)
-    result = then("bmm.default", (batch * heads, rows, size), flat(weights), flat(v))
-    result = then("view_copy.default", (batch, heads, rows, size), result,
+        weights = then("mul.Scalar", weights, 1.25)
+    result = then("view_copy.default", then("bmm.default", flat(weights), flat(v)),
                   [batch, heads, rows, size])
     if turned:
-        result = then("permute_copy.default", four, result, [0, 2, 1, 3])
+        result = then("permute_copy.default", result, [0, 2, 1, 3])
     return Graph("attention", inputs, [result, *more], nodes).finish()
 
 
@@ -171,9 +167,8 @@ def test_weights_are_read_in_their_order(between):
     if between:
         place = next(index for index, node in enumerate(nodes) if node.name == "add") + 1
         number = constants.add(normal(8))
-        out = Tensor((1, 11, 3, 8), "float32")
-        nodes.insert(place, Node("aten.mul.Tensor", (graph.inputs[2], number, ), (out,)))
-        graph.outputs.append(out)
+        nodes.insert(place, new_node("aten.mul.Tensor", graph.inputs[2], number))
+        graph.outputs += nodes[place].outs
     graph = Graph("attention", graph.inputs, graph.outputs, nodes).finish()
     assert (fused(graph) is None) == between
 

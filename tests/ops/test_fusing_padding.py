@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, constant, graph_of, value
 from harness import normal
-from small_graphs import fused_and_apart, graph_of, kernels, rewritten, value
+from small_graphs import fused_and_apart, kernels, rewritten
 from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.convolution_kernels import convolved
-from vkrt.ops.padding import constant_pad_sizes
-from vkrt.work.tensor import Constant, Tensor
 
 CONV = "aten.convolution.default"
 
@@ -43,17 +41,12 @@ def bordered(sizes, weight_sizes, border, stride=1, padding=0, groups=1, number=
     count = len(sizes) - 2
     stride, padding = (each if isinstance(each, tuple) else (each,) * count
                        for each in (stride, padding))
-    x = value(*sizes)
-    around = Tensor(*constant_pad_sizes(sizes, border, 0), "float32")
-    spatial = convolved(around.sizes[2:], weight_sizes[2:], stride, padding, (1,) * count)
-    weight = Tensor(weight_sizes, "float32", constant=Constant(
-        0, math.prod(weight_sizes) * 4, "float32"))
-    out = Tensor((sizes[0], weight_sizes[0], *spatial), "float32")
-    bounds = [-0.5, 0.5] if op != CONV else []
-    args = (around, weight, None, list(stride), list(padding), [1] * count, transposed,
-            [0] * count, groups, *bounds)
-    nodes = [Node("aten.constant_pad_nd.default", (x, border, number), (around,)),
-             Node(op, args, (out,))]
+    x, nodes = value(*sizes), Nodes()
+    around = nodes.add("aten.constant_pad_nd.default", x, border, number)
+    nodes.add(op, around, constant(*weight_sizes), None, list(stride), list(padding), [1] * count,
+              False, [0] * count, groups, *([-0.5, 0.5] if op != CONV else []))
+    if transposed:
+        nodes[1].args = (*nodes[1].args[:6], True, *nodes[1].args[7:])
     return graph_of(x, nodes), nodes, normal(*weight_sizes).astype(np.float32).tobytes()
 
 
@@ -74,8 +67,7 @@ def test_the_same_numbers(case, storage, device):
 def test_bounds_and_activations_stay():
     """An activation behind it, and the bounds of a convolution with bounds, are done as before."""
     graph, nodes, _ = bordered(*CASES["last first"])
-    after = Tensor(nodes[1].outs[0].sizes, "float32")
-    nodes.append(Node("aten.relu.default", nodes[1].outs, (after,)))
+    after = nodes.add("aten.relu.default", *nodes[1].outs)
     (found,) = rewritten(graph_of(graph.inputs[0], nodes)).nodes
     assert found.outs == (after,)
     assert found.args[0] is graph.inputs[0]

@@ -7,20 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Constants, Nodes, graph_of, value
 from harness import normal
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
-from small_graphs import (
-    Constants,
-    fused_and_apart,
-    graph_of,
-    kernels,
-    layer,
-    result_of,
-    results_of,
-    value,
-)
+from small_graphs import fused_and_apart, kernels, layer, result_of, results_of
 from support import STORAGES
 from test_sharing import DEFAULT, offered, sharing
 
@@ -53,52 +45,39 @@ def attention(windows: int, rows: int, heads: int, size: int, dtype: str = "floa
         cut: how queries, keys and values are cut out: "slice", "select" or "split".
         turn: whether the results of heads are joined.
     """
-    nodes: list[Node] = []
+    nodes = Nodes()
 
-    def then(name: str, sizes, *args) -> Tensor:
-        out = Tensor(tuple(sizes), dtype)
-        nodes.append(Node(f"aten.{name}", args, (out,)))
-        return out
+    def then(name: str, *args) -> Tensor:
+        return nodes.add(f"aten.{name}", *args)
 
     x = value(windows, rows, 3 * heads * size, dtype=dtype)
-    whole = then("neg.default", x.sizes, x)
+    whole = then("neg.default", x)
     batches = windows * heads
     if cut == "split":
-        parts = tuple(Tensor((windows, rows, heads * size), dtype) for _ in range(3))
-        nodes.append(Node("aten.split_with_sizes_copy.default", (whole, [heads * size] * 3, 2),
-                          parts))
-        apart = [then("view_copy.default", (windows, rows, heads, size), part,
-                      [windows, rows, heads, size]) for part in parts]
-        apart = [then("transpose_copy.int", (windows, heads, rows, size), part, 1, 2)
-                 for part in apart]
+        then("split_with_sizes_copy.default", whole, [heads * size] * 3, 2)
+        apart = [then("view_copy.default", part, [windows, rows, heads, size])
+                 for part in nodes[-1].outs]
+        apart = [then("transpose_copy.int", part, 1, 2) for part in apart]
     else:
-        five = [windows, rows, 3, heads, size]
-        seen = then("view_copy.default", five, whole, five)
-        order = [2, 0, 3, 1, 4]
-        seen = then("permute_copy.default", [five[d] for d in order], seen, order)
-        sizes = (windows, heads, rows, size)
+        seen = then("view_copy.default", whole, [windows, rows, 3, heads, size])
+        seen = then("permute_copy.default", seen, [2, 0, 3, 1, 4])
         if cut == "select":
-            apart = [then("select_copy.int", sizes, seen, 0, k) for k in range(3)]
+            apart = [then("select_copy.int", seen, 0, k) for k in range(3)]
         else:
-            apart = [then("squeeze_copy.dims", sizes, then(
-                "slice_copy.Tensor", (1, *sizes), seen, 0, k, k + 1, 1), [0]) for k in range(3)]
+            apart = [then("squeeze_copy.dims", then("slice_copy.Tensor", seen, 0, k, k + 1, 1), [0])
+                     for k in range(3)]
     q, k, v = apart
-    q = then("mul.Scalar", q.sizes, q, SCALE)
-    k = then("permute_copy.default", (windows, heads, size, rows), k, [0, 1, 3, 2])
-    k = then("mul.Scalar", k.sizes, k, SCALE)
-    q, k, v = (then("view_copy.default", (batches, *part.sizes[2:]), then(
-        "expand_copy.default", part.sizes, part, list(part.sizes), False),
-        [batches, *part.sizes[2:]]) for part in (q, k, v))
-    scores = then("bmm.default", (batches, rows, rows), q, k)
-    weights = then("_softmax.default", scores.sizes, scores, -1, False)
-    result = then("bmm.default", (batches, rows, size), weights, v)
+    q = then("mul.Scalar", q, SCALE)
+    k = then("mul.Scalar", then("permute_copy.default", k, [0, 1, 3, 2]), SCALE)
+    q, k, v = (then("view_copy.default", then(
+        "expand_copy.default", part, list(part.sizes), False), [batches, *part.sizes[2:]])
+        for part in (q, k, v))
+    weights = then("_softmax.default", then("bmm.default", q, k), -1, False)
+    result = then("bmm.default", weights, v)
     if turn:
-        sizes = [windows, heads, rows, size]
-        result = then("view_copy.default", sizes, result, sizes)
-        result = then("permute_copy.default", [sizes[d] for d in (0, 2, 1, 3)], result,
-                      [0, 2, 1, 3])
-        result = then("view_copy.default", (windows * rows, heads * size), result,
-                      [windows * rows, heads * size])
+        result = then("view_copy.default", result, [windows, heads, rows, size])
+        result = then("permute_copy.default", result, [0, 2, 1, 3])
+        then("view_copy.default", result, [windows * rows, heads * size])
     return graph_of(x, nodes)
 
 
@@ -180,16 +159,13 @@ def test_elements_that_are_no_numbers_stay_where_they_are(storage, device):
 def test_what_else_is_read_is_copied(device):
     """A part that something beside products reads, and a source that is written over later."""
     x = value(4, 16)
-    whole, part, product, total = (Tensor(sizes, "float32") for sizes in (
-        (4, 16), (4, 8), (4, 4), (4, 8)))
-    other = Tensor((8, 4), "float32")
-    nodes = [Node("aten.neg.default", (x,), (whole,)),
-             Node("aten.slice_copy.Tensor", (whole, 1, 8, 16, 1), (part,)),
-             Node("aten.permute_copy.default", (part, [1, 0]), (other,)),
-             Node("aten.mm.default", (part, other), (product,)),
-             Node("aten.relu.default", (whole,), (Tensor((4, 16), "float32"),)),
-             Node("aten.neg.default", (part,), (total,))]
-    graph = Graph("parts", [x], [product, nodes[4].outs[0], total], nodes).finish()
+    nodes = Nodes()
+    whole = nodes.add("aten.neg.default", x)
+    part = nodes.add("aten.slice_copy.Tensor", whole, 1, 8, 16, 1)
+    other = nodes.add("aten.permute_copy.default", part, [1, 0])
+    outs = [nodes.add("aten.mm.default", part, other), nodes.add("aten.relu.default", whole),
+            nodes.add("aten.neg.default", part)]
+    graph = Graph("parts", [x], outs, nodes).finish()
     array = normal(4, 16)
     found = results_of(graph, array, "texel", device)
     np.testing.assert_allclose(found[0], array[:, 8:] @ array[:, 8:].T, rtol=1e-5, atol=1e-6)
@@ -200,15 +176,14 @@ def test_what_else_is_read_is_copied(device):
 @pytest.mark.driver
 def test_a_source_is_not_written_over_before_its_parts_are_read(device):
     x = value(4, 16)
-    whole, part, turn, above, product = (Tensor(sizes, "float32") for sizes in (
-        (4, 16), (4, 8), (8, 4), (4, 16), (4, 4)))
-    nodes = [Node("aten.neg.default", (x,), (whole,)),
-             Node("aten.slice_copy.Tensor", (whole, 1, 8, 16, 1), (part,)),
-             Node("aten.permute_copy.default", (part, [1, 0]), (turn,)),
-             # In place, if nothing is to read it any more
-             Node("aten.relu.default", (whole,), (above,)),
-             Node("aten.mm.default", (part, turn), (product,))]
-    graph = Graph("parts", [x], [product, above], nodes).finish()
+    nodes = Nodes()
+    whole = nodes.add("aten.neg.default", x)
+    part = nodes.add("aten.slice_copy.Tensor", whole, 1, 8, 16, 1)
+    turn = nodes.add("aten.permute_copy.default", part, [1, 0])
+    # In place, if nothing is to read it any more
+    above = nodes.add("aten.relu.default", whole)
+    nodes.add("aten.mm.default", part, turn)
+    graph = graph_of(x, nodes, above)
     assert kernels(graph, ("copy",)) == []
     array = normal(4, 16)
     found = results_of(graph, array, "texel", device)
@@ -219,11 +194,10 @@ def test_a_source_is_not_written_over_before_its_parts_are_read(device):
 def test_factors(change):
     """A multiplication that nothing but a product of floats reads is a factor of that."""
     x = value(2, 5, 8, dtype="int32" if change == "whole" else "float32")
-    scaled, product = Tensor(x.sizes, x.dtype), Tensor((2, 5, 5), x.dtype)
-    turn = Tensor((2, 8, 5), x.dtype)
-    nodes = [Node("aten.permute_copy.default", (x, [0, 2, 1]), (turn,)),
-             Node("aten.mul.Scalar", (x, math.inf if change == "infinite" else 3.0), (scaled,)),
-             Node("aten.bmm.default", (scaled, turn), (product,))]
+    nodes = Nodes()
+    turn = nodes.add("aten.permute_copy.default", x, [0, 2, 1])
+    scaled = nodes.add("aten.mul.Scalar", x, math.inf if change == "infinite" else 3.0)
+    nodes.add("aten.bmm.default", scaled, turn)
     graph = graph_of(x, nodes, *[scaled] * (change == "shared"))
     assert kernels(graph, ("unary",)) == ["unary"] * (change != "nothing")
 
@@ -246,14 +220,12 @@ CURVES = [("gelu", "none"), ("gelu", "tanh"), ("silu",), ("sigmoid",), ("tanh",)
 
 def curved(rows: int, curve: tuple, bias: bool, dtype: str = "float32", more: bool = False,
            viewed: bool = False) -> tuple[Graph, bytes]:
-    constants = Constants()
-    x, between, out = (Tensor(sizes, dtype) for sizes in ((rows, 16), (rows, 12), (rows, 12)))
-    nodes = [layer("float", x, between, constants, bias)]
+    constants, x, nodes = Constants(), value(rows, 16, dtype=dtype), Nodes()
+    made = between = nodes.put(layer("float", x, 12, constants, bias))
     if viewed:
-        between, out = (Tensor((1, rows, 12), dtype) for _ in range(2))
-        nodes.append(Node("aten.view_copy.default", (nodes[0].outs[0], [1, rows, 12]), (between,)))
-    nodes.append(Node(f"aten.{curve[0]}.default", (between, *curve[1:]), (out,)))
-    return graph_of(x, nodes, *nodes[0].outs * more), bytes(constants.data)
+        between = nodes.add("aten.view_copy.default", made, [1, rows, 12])
+    nodes.add(f"aten.{curve[0]}.default", between, *curve[1:])
+    return graph_of(x, nodes, *[made] * more), bytes(constants.data)
 
 
 @pytest.mark.driver
@@ -281,23 +253,20 @@ def test_a_layer_ends_with_a_curve(curve, rows, storage, device):
 def views(draw) -> tuple[tuple[int, ...], list[Node]]:
     """Sizes, and views one after the other."""
     sizes = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=4)))
-    first, nodes = sizes, []
+    first, nodes = sizes, Nodes()
     for _ in range(draw(st.integers(1, 5))):
         source = Tensor(sizes, "float32")
         if draw(st.booleans()):
             order = draw(st.permutations(range(len(sizes))))
-            sizes = tuple(sizes[d] for d in order)
-            nodes.append(Node("aten.permute_copy.default", (source, list(order)),
-                              (Tensor(sizes, "float32"),)))
+            nodes.add("aten.permute_copy.default", source, list(order))
         else:
             left, split = math.prod(sizes), []
             while left > 1 and len(split) < 4:
                 size = draw(st.sampled_from([n for n in range(1, left + 1) if left % n == 0]))
                 split.append(size)
                 left //= size
-            sizes = (*split, left)
-            nodes.append(Node("aten.view_copy.default", (source, list(sizes)),
-                              (Tensor(sizes, "float32"),)))
+            nodes.add("aten.view_copy.default", source, [*split, left])
+        (sizes,) = (out.sizes for out in nodes[-1].outs)
     return first, nodes
 
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from small_graphs import fused_and_apart, kernels, value
+from graph_maker import Nodes, constant, graph_of, value
+from small_graphs import fused_and_apart, kernels
 from support import STORAGES
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.passes.fuse_requantization import DEQUANTIZE, QUANTIZE
-from vkrt.work.tensor import Constant, Tensor
 
 Q8_SIZES = (1, 4, 5, 7)
 Q8_KERNELS = ("conv2d_1x4", "conv2d_4x4", "conv2d_4x8", "conv2d_8x8",
@@ -33,24 +33,16 @@ def quantized_layer(activation=RELU6, *, zero: int = -3, least: int = -128, real
         real: the dtype in between.
         more: the dequantized result is an output too.
     """
-    def constant(offset: int, *sizes: int, dtype: str) -> Tensor:
-        nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
-        return Tensor(sizes, dtype, constant=Constant(offset, nbytes, dtype))
-
-    x = value(*Q8_SIZES, dtype="int8")
-    made, out = Tensor(Q8_SIZES, "int8"), Tensor(Q8_SIZES, "int8")
-    between, limited = Tensor(Q8_SIZES, real), Tensor(Q8_SIZES, real)
+    x, nodes = value(*Q8_SIZES, dtype="int8"), Nodes()
     name, *bounds = activation
-    vectors = [constant(176, 4, dtype="int32"), constant(144, 4, dtype="float32")]
-    nodes = [
-        Node("et_vk.q8ta_conv2d.default", (
-            x, 0.05, 10, constant(0, 4, 36, dtype="int8"), *vectors, 0.06, -3,
-            constant(160, 4, dtype="float32"), [3, 3], [1, 1], [1, 1], [1, 1], 1, "none"), (made,)),
-        Node(DEQUANTIZE, (made, 0.06, zero, -128, 127, None, None), (between,)),
-        Node(f"aten.{name}.default", (between, *bounds), (limited,)),
-        Node(QUANTIZE, (limited, 0.03, -128, least, 127, None), (out,)),
-    ]
-    return Graph("layer", [x], [out, *[between] * more], nodes).finish()
+    made = nodes.add(
+        "et_vk.q8ta_conv2d.default", x, 0.05, 10, constant(4, 36, dtype="int8"),
+        constant(4, offset=176, dtype="int32"), constant(4, offset=144), 0.06, -3,
+        constant(4, offset=160), [3, 3], [1, 1], [1, 1], [1, 1], 1, "none")
+    between = nodes.add(DEQUANTIZE, made, 0.06, zero, -128, 127, None, None, dtypes=[real])
+    limited = nodes.add(f"aten.{name}.default", between, *bounds)
+    nodes.add(QUANTIZE, limited, 0.03, -128, least, 127, None, dtypes=["int8"])
+    return graph_of(x, nodes, *[between] * more)
 
 
 @pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", None, 1)], ids=str)
@@ -89,17 +81,12 @@ def quantized_pool(pool: str = "max_pool2d_with_indices", *, zero: int = -3,
         least: of the quantized numbers, before and after.
         more: the places of the largest elements are an output too.
     """
-    sizes, pooled = (2, 5, 9, 8), (2, 5, 5, 4)
-    x, out = value(*sizes, dtype="int8"), Tensor(pooled, "int8")
-    real, best = Tensor(sizes, "float32"), Tensor(pooled, "float32")
-    places = Tensor(pooled, "int32")
-    outs = (best, places) if pool.endswith("indices") else (best,)
-    nodes = [
-        Node(DEQUANTIZE, (x, 0.1, zero, least, 127, None, None), (real,)),
-        Node(f"aten.{pool}.default", (real, [3, 3], [2, 2], [1, 1], [1, 1], False), outs),
-        Node(QUANTIZE, (best, new_scale, -3, least, 127, None), (out,)),
-    ]
-    return Graph("pool", [x], [out, *[places] * more], nodes).finish()
+    x, nodes = value(2, 5, 9, 8, dtype="int8"), Nodes()
+    real = nodes.add(DEQUANTIZE, x, 0.1, zero, least, 127, None, None, dtypes=["float32"])
+    best = nodes.add(f"aten.{pool}.default", real, [3, 3], [2, 2], [1, 1], [1, 1], False)
+    places = nodes[-1].outs[1:]
+    nodes.add(QUANTIZE, best, new_scale, -3, least, 127, None, dtypes=["int8"])
+    return graph_of(x, nodes, *places * more)
 
 
 @pytest.mark.parametrize("pool", ["max_pool2d", "max_pool2d_with_indices"])

@@ -17,14 +17,15 @@ from fused_graphs import (
     quantized,
     several,
 )
+from graph_maker import Constants, Nodes, new_node, value
 from harness import normal
-from small_graphs import Constants, kernels, layer, results_of, rewritten, value
+from small_graphs import kernels, layer, results_of, rewritten
 from support import STORAGES, open_method, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.errors import FormatError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.passes import fuse_rows
 from vkrt.passes.share_qparams import share_qparams
@@ -71,12 +72,12 @@ def test_layers_of_several_rows_stay():
 
 @pytest.mark.parametrize("change", ["columns", "group", "bias", "row"])
 def test_layers_that_differ_stay(change):
-    constants, x, y = Constants(), value(1, DEPTH), Tensor((1, DEPTH), "float32")
-    outs = [Tensor((1, COLUMNS + (change == "columns") * number), "float32")
-            for number in range(2)]
-    nodes = [Node("aten.neg.default", (x,), (y,)), layer("groups", y, outs[0], constants, group=32),
-             layer("groups", x if change == "row" else y, outs[1], constants, change == "bias",
-                   group=DEPTH if change == "group" else 32)]
+    constants, x, nodes = Constants(), value(1, DEPTH), Nodes()
+    y = nodes.add("aten.neg.default", x)
+    outs = [nodes.put(layer("groups", y, COLUMNS, constants, group=32)),
+            nodes.put(layer("groups", x if change == "row" else y,
+                            COLUMNS + (change == "columns"), constants, change == "bias",
+                            group=DEPTH if change == "group" else 32))]
     assert kernels(graph_of(x, nodes, *outs), NAMES).count("linear_q4_gemv") == 2
 
 
@@ -154,7 +155,7 @@ def test_a_norm_that_layers_cannot_do_stays(monkeypatch):
     nodes, _ = normed()
     result = normed_graph(nodes, nodes[1].outs[0])
     groups = normed_graph(normed(group=16)[0])
-    reads = normed_graph([*nodes, Node("aten.exp.default", nodes[1].outs, (value(1, DEPTH),))])
+    reads = normed_graph([*nodes, new_node("aten.exp.default", *nodes[1].outs)])
     for graph in (result, groups, reads):
         assert "rms_norm" in kernels(graph, NAMES)
     monkeypatch.setattr(fuse_rows, "NORM_BYTES", 100)
@@ -167,10 +168,9 @@ def test_a_norm_that_a_layer_adds_to_its_result_stays(storage, device):
     """All that read it are layers of one row, but for one of them it is no row."""
     nodes, constants = normed()
     norm, other = nodes[1].outs[0], nodes[2].outs[0]
-    made, total = (Tensor((1, DEPTH), "float32") for _ in range(2))
     results = [node.outs[0] for node in nodes[2:]]
-    nodes += [layer("groups", other, made, constants, seed=70, group=32),
-              Node("aten.add.Tensor", (made, norm, 1), (total,))]
+    made = nodes.put(layer("groups", other, DEPTH, constants, seed=70, group=32))
+    total = nodes.add("aten.add.Tensor", made, norm, 1)
     graph = graph_of(nodes[0].args[0], nodes, total, *results)
     assert "rms_norm" in kernels(graph, NAMES) and "binary" not in kernels(graph, NAMES)
     compare(graph, constants, storage, device, "float32", 2e-6)
@@ -199,8 +199,7 @@ def test_layers_with_other_weights_between_them_stay():
     graph, constants = several("groups", 2)
     weight = constants.add(normal(COLUMNS))
     nodes = list(graph.nodes)
-    nodes.insert(2, Node("aten.mul.Tensor", (nodes[1].outs[0], weight),
-                         (Tensor((1, COLUMNS), "float32"),)))
+    nodes.insert(2, new_node("aten.mul.Tensor", nodes[1].outs[0], weight))
     graph = graph_of(graph.inputs[0], nodes, *graph.outputs, nodes[2].outs[0])
     assert kernels(graph, NAMES).count("linear_q4_gemv") == 2
 
@@ -246,7 +245,7 @@ def test_a_row_that_only_layers_read_is_quantized_as_it_is_rounded():
         more = Graph("layers", graph.inputs, [*graph.outputs, result], graph.nodes).finish()
         assert kernels(more, names) == ["choose_qparams", "quantize_rows"]
     # A layer that reads the scale of another tensor.
-    other = Node("aten.neg.default", (x,), (Tensor(x.sizes, x.dtype),))
+    other = new_node("aten.neg.default", x)
     nodes = [other, *graph.nodes]
     nodes[2] = replace(nodes[2], args=(other.outs[0], *nodes[2].args[1:]))
     more = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
@@ -259,7 +258,7 @@ def test_a_norm_that_is_read_as_it_is_too_stays():
     names = ("rms_norm", "quantize_row")
     assert kernels(graph, names) == ["quantize_row"]
     norm = graph.nodes[0].outs[0]
-    also = Node("aten.exp.default", (norm,), (Tensor(x.sizes, x.dtype),))
+    also = new_node("aten.exp.default", norm)
     for nodes, more in ((graph.nodes, norm), ([*graph.nodes, also], also.outs[0])):
         stays = Graph("layers", graph.inputs, [*graph.outputs, more], nodes).finish()
         assert kernels(stays, names) == ["rms_norm", "quantize_row"]
@@ -269,10 +268,9 @@ def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
     x = value(1, 64)
     graph, _ = quantized(x, x)
     first, second = graph.outputs
-    gate, mul, out = (Tensor(first.sizes, x.dtype) for _ in range(3))
-    nodes = [*graph.nodes, Node("aten.sigmoid.default", (first,), (gate,)),
-             Node("aten.mul.Tensor", (first, gate), (mul,)),
-             Node("aten.mul.Tensor", (mul, second), (out,))]
+    nodes = Nodes(graph.nodes)
+    mul = nodes.add("aten.mul.Tensor", first, nodes.add("aten.sigmoid.default", first))
+    out = nodes.add("aten.mul.Tensor", mul, second)
     names = (*NAMES, "choose_qparams", "quantize_rows", "quantize_row")
     assert kernels(graph_of(x, nodes, out), names) == ["quantize_row", "linear_q4_gemv_horizontal"]
 

@@ -6,37 +6,33 @@ import math
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, graph_of, new_node, value
 from harness import normal
-from small_graphs import fused_and_apart, graph_of, rewritten, value
+from small_graphs import fused_and_apart, rewritten
 from support import STORAGES
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 
-def guarded(x: Tensor, dim: int = -1, shared: Tensor | None = None, value: float = -math.inf,
-            keepdim: bool = True) -> list[Node]:
+def guarded(x: Tensor, dim: int = -1, shared: Tensor | None = None,
+            value: float = -math.inf) -> Nodes:
     """Softmax with the guard that attention which the exporter takes apart has around it.
 
     Args:
         shared: the zeros, where another node makes them.
         value: what elements are compared with.
     """
-    weights, zeros, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
-    is_low, is_not = (Tensor(x.sizes, "bool") for _ in range(2))
-    sizes = list(x.sizes)
-    sizes[dim] = 1
-    is_any, is_empty = (Tensor(tuple(sizes), "bool") for _ in range(2))
-    fill = Node("aten.full_like.default", (weights, 0), (zeros,))
-    return [Node("aten._softmax.default", (x, dim, False), (weights,)),
-            Node("aten.eq.Scalar", (x, value), (is_low,)),
-            Node("aten.logical_not.default", (is_low,), (is_not,)),
-            Node("aten.any.dim", (is_not, dim, keepdim), (is_any,)),
-            Node("aten.logical_not.default", (is_any,), (is_empty,)),
-            *([] if shared else [fill]),
-            Node("aten.where.self", (is_empty, shared or zeros, weights), (out,))]
+    nodes = Nodes()
+    weights = nodes.add("aten._softmax.default", x, dim, False)
+    is_low = nodes.add("aten.eq.Scalar", x, value)
+    is_any = nodes.add("aten.any.dim", nodes.add("aten.logical_not.default", is_low), dim, True)
+    is_empty = nodes.add("aten.logical_not.default", is_any)
+    zeros = shared or nodes.add("aten.full_like.default", weights, 0)
+    nodes.add("aten.where.self", is_empty, zeros, weights)
+    return nodes
 
 
 def names(graph: Graph, **target) -> list[str]:
@@ -68,9 +64,9 @@ def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):
 @pytest.mark.parametrize("changed", ["nothing", "value", "keepdim", "result", "dim"])
 def test_only_the_whole_guard_is_left_out(changed):
     x = value(2, 3, 6, 6)
-    nodes = guarded(x, value=-1.0 if changed == "value" else -math.inf,
-                    keepdim=changed != "keepdim")
+    nodes = guarded(x, value=-1.0 if changed == "value" else -math.inf)
     if changed == "keepdim":
+        nodes[3].args = (*nodes[3].args[:2], False)
         nodes[3].outs = (Tensor((2, 3, 6), "bool"),)
     if changed == "dim":
         nodes[3].args = (nodes[3].args[0], 2, True)
@@ -89,10 +85,8 @@ def test_a_guard_with_copies_is_found():
     nodes = guarded(x)
     where = nodes.pop()
     is_empty, *others = where.args
-    copies = [Tensor(tensor.sizes, tensor.dtype) for tensor in others]
-    nodes += [Node("aten.clone.default", (tensor, None), (copy,))
-              for tensor, copy in zip(others, copies, strict=True)]
-    nodes.append(Node(where.op, (is_empty, *copies), where.outs))
+    copies = [nodes.add("aten.clone.default", tensor, None) for tensor in others]
+    nodes.add(where.op, is_empty, *copies)
     assert len(rewritten(graph_of(x, nodes)).nodes) == 1
     graph = graph_of(x, nodes, copies[1])
     assert rewritten(graph) is graph
@@ -100,8 +94,9 @@ def test_a_guard_with_copies_is_found():
 
 def test_zeros_that_others_read_stay():
     x = value(2, 6, 6)
-    zeros = Tensor((2, 6, 6), "float32")
-    nodes = [Node("aten.full.default", ([2, 6, 6], 0), (zeros,)), *guarded(x, shared=zeros)]
+    full = new_node("aten.full.default", [2, 6, 6], 0)
+    zeros, = full.outs
+    nodes = [full, *guarded(x, shared=zeros)]
     assert len(rewritten(graph_of(x, nodes)).nodes) == 1
     assert [node.op for node in rewritten(graph_of(x, nodes, zeros)).nodes] == [
         "aten.full.default", "vkrt.safe_softmax.default"]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from fused_graphs import graph_of
-from small_graphs import value
+from graph_maker import Nodes, graph_of, value
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
 
 
 def of_a_part_of_itself(name: str) -> Graph:
     """y = -x, and an operator of y and of some of its rows, or all, left where they are."""
     x = value(*((4, 8) if name == "slice_scatter" else (8,)))
-    y, out, part = (Tensor(x.sizes, "float32") for _ in range(3))
-    nodes = [Node("aten.neg.default", (x,), (y,))]
+    nodes = Nodes()
+    y = nodes.add("aten.neg.default", x)
     if name == "slice_scatter":
-        part = Tensor((2, 8), "float32")
-        nodes += [Node("aten.slice_copy.Tensor", (y, 0, 0, 2, 1), (part,)),
-                  Node("aten.slice_scatter.default", (y, part, 0, 1, 3, 1), (out,))]
+        part = nodes.add("aten.slice_copy.Tensor", y, 0, 0, 2, 1)
+        nodes.add("aten.slice_scatter.default", y, part, 0, 1, 3, 1)
     else:
-        nodes.append(Node("et_vk.rms_norm.default", (y, y, 1e-5), (out,)))
-    return graph_of(x, nodes, out)
+        nodes.add("et_vk.rms_norm.default", y, y, 1e-5)
+    return graph_of(x, nodes)
 
 
 @pytest.mark.parametrize("name", ["slice_scatter", "rms_norm"])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import constant, value
 from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
 from support import STORAGES, open_method
@@ -13,7 +14,7 @@ from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 
 def target(storage):
@@ -31,14 +32,18 @@ def test_nothing_of_them_is_copied(storage):
         assert {weight.layout for weight in work.weight_table} == {"file"}, sample
 
 
+def _of_linear(sizes, columns, group) -> Sample:
+    return Sample("et_vk.linear_q4gsw.default", grouped(sizes, columns, group), grouped_linear,
+                  constants=(1, 2))
+
+
 def _model(key=None):
     """An embedding and an output layer with the same bytes."""
     _, weight, scales, group, _ = grouped((1, 64), 12, 32)
     table = Sample("et_vk.embedding_q4gsw.default",
                    [weight, np.ascontiguousarray(scales.T), group, np.array([3], np.int32), True],
                    embedding, dtype="float32", constants=(0, 1))
-    head = Sample("et_vk.linear_q4gsw.default", grouped((1, 64), 12, 32), grouped_linear,
-                  constants=(1, 2))
+    head = _of_linear((1, 64), 12, 32)
     graph, *_ = merged([make_case(table), make_case(head)])
     for node, place in zip(graph.nodes, (0, 1)):
         tensor = node.args[place]
@@ -65,19 +70,17 @@ def test_the_embedding_and_the_output_layer_share_their_weight(storage):
     ((1, 48), 16, "linear_q4_any"), ((5, 48), 48, "linear_q4_any"),
 ])
 def test_rows_and_groups_choose_the_kernel(sizes, group, shader):
-    sample = Sample("et_vk.linear_q4gsw.default", grouped(sizes, 64, group), grouped_linear,
-                    constants=(1, 2))
+    sample = _of_linear(sizes, 64, group)
     assert shaders(lower(make_case(sample).graph, Target()))[-1] == shader
 
 
 def _layer(**changes):
     sizes = {"x": (2, 64), "weight": (8, 32), "scales": (2, 8), "group": 32, "bias": None,
              "out": (2, 8), **changes}
-    x = Tensor(sizes["x"], "float32", name="x")
-    weight = Tensor(sizes["weight"], "uint8", constant=Constant(0, 256, "uint8"))
-    scales = Tensor(sizes["scales"], "float32", constant=Constant(256, 64, "float32"))
-    bias = sizes["bias"] and Tensor(sizes["bias"], "float32", constant=Constant(0, 64, "float32"))
-    out = Tensor(sizes["out"], "float32")
+    x, out = value(*sizes["x"]), Tensor(sizes["out"], "float32")
+    weight = replace(constant(256, dtype="uint8"), sizes=sizes["weight"])
+    scales = replace(constant(16, offset=256), sizes=sizes["scales"])
+    bias = sizes["bias"] and replace(constant(16), sizes=sizes["bias"])
     node = Node("et_vk.linear_q4gsw.default", (x, weight, scales, sizes["group"], bias), (out,))
     return Graph("m", [x], [out], [node]).finish(), node
 
@@ -85,8 +88,7 @@ def _layer(**changes):
 @pytest.mark.driver
 @pytest.mark.parametrize(("depth", "columns"), [(64, 100), (96, 1), (1024, 97)])
 def test_a_walk_ahead_changes_no_bit(depth, columns, device, monkeypatch):
-    sample = Sample("et_vk.linear_q4gsw.default", grouped((1, depth), columns, 32),
-                    grouped_linear, constants=(1, 2))
+    sample = _of_linear((1, depth), columns, 32)
     case, target_of = make_case(sample), compiler.target_of
     results = []
     for ahead in (False, True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, graph_of, graph_of_node, value
 from harness import normal
-from small_graphs import graph_of, kernels, result_of, value
+from small_graphs import kernels, result_of
 from test_fusing_parts import attention, error, expected
 
 from vkrt.graph.graph import Graph, Node
@@ -14,7 +15,6 @@ from vkrt.lowering.lowering import lower
 from vkrt.lowering.parts_memory import costly_parts
 from vkrt.plan.scratch import alive
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
 
 # Windows, rows, heads, elements of a head: long beside what a row has, and short
 LONG, SHORT = (1, 48, 2, 8), (1, 4, 2, 8)
@@ -35,11 +35,10 @@ def before(graph: Graph, copies: int) -> Graph:
     """A graph behind a sum over so many copies of its input, which are there at once."""
     (x,) = graph.inputs
     source = value(1, *x.sizes)
-    wide = Tensor((copies, *x.sizes), "float32")
-    again = Tensor(wide.sizes, "float32")
-    nodes = [Node("aten.repeat.default", (source, [copies, *(1 for _ in x.sizes)]), (wide,)),
-             Node("aten.neg.default", (wide,), (again,)),
-             Node("aten.sum.dim_IntList", (again, [0], False), (x,))]
+    nodes = Nodes()
+    again = nodes.add("aten.neg.default", nodes.add(
+        "aten.repeat.default", source, [copies, *(1 for _ in x.sizes)]))
+    nodes.append(Node("aten.sum.dim_IntList", (again, [0], False), (x,)))
     return graph_of(source, nodes + graph.nodes)
 
 
@@ -54,8 +53,7 @@ def test_parts_of_a_long_context_are_copied(monkeypatch):
 def test_parts_are_left_where_the_arena_is_as_large_anyway(sizes, monkeypatch):
     graph = before(attention(*sizes), 12)
     assert arena(graph) == left_anyway(graph, monkeypatch) == arena(graph, fuses=False)
-    x = value(*graph.inputs[0].sizes[1:])
-    alone = graph_of(x, [Node("aten.neg.default", (x,), (Tensor(x.sizes, "float32"),))])
+    alone = graph_of_node("aten.neg.default", value(*graph.inputs[0].sizes[1:]))
     assert kernels(graph, ("copy",)) == kernels(before(alone, 12), ("copy",))
 
 

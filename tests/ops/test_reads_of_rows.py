@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Constants, Nodes, graph_of, new_node, value
 from harness import integers, normal
-from small_graphs import Constants, graph_of, value
 from support import execute, open_method, same_bits
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.context import Lowering
 from vkrt.lowering.host_calls import LEAST_SAVED
 from vkrt.lowering.lowering import lower
@@ -27,20 +27,19 @@ INDICES = -np.array([7, 0, ROWS - 1, -1, -ROWS, -ROWS - 1, ROWS, 1 << 30, -(1 <<
 def gathering(op: str, dtype: str, *row: int):
     """A graph that gathers rows of a table with indices that it computes, and its constants."""
     constants = Constants()
-    stored = {"bfloat16": "uint16"}.get(dtype, dtype)
     numbers = normal(ROWS, *row, scale=50)
     if dtype == "bfloat16":
-        numbers = (numbers.view(np.uint32) >> 16)
-    table = constants.add(numbers.astype(stored))
-    if dtype == "bfloat16":
-        table = Tensor(table.sizes, "float32",
-                       constant=replace(table.constant, dtype="bfloat16"))
-    x, places = value(len(INDICES), dtype="int32"), value(len(INDICES), dtype="int32")
-    out = value(len(INDICES), *row, dtype=table.dtype)
+        table = constants.add((numbers.view(np.uint32) >> 16).astype(np.uint16))
+        table = replace(table, dtype="float32", host_dtype="float32",
+                        constant=replace(table.constant, dtype="bfloat16"))
+    else:
+        table = constants.add(numbers.astype(dtype))
+    x, nodes = value(len(INDICES), dtype="int32"), Nodes()
+    places = nodes.add("aten.neg.default", x)
     args = {"aten.embedding.default": (table, places), "aten.index.Tensor": (table, [places]),
             "aten.index_select.default": (table, 0, places)}[op]
-    return graph_of(x, [Node("aten.neg.default", (x,), (places,)), Node(op, args, (out,))]), \
-        bytes(constants.data)
+    nodes.add(op, *args)
+    return graph_of(x, nodes), bytes(constants.data)
 
 
 def gathering_4_bits(size: int, group: int, tokens: tuple[int, ...] = (len(INDICES),)):
@@ -48,11 +47,10 @@ def gathering_4_bits(size: int, group: int, tokens: tuple[int, ...] = (len(INDIC
     constants = Constants()
     table = constants.add(integers(ROWS, size // 2, low=0, high=256).astype(np.uint8))
     scales = constants.add(normal(ROWS, size // group, seed=3))
-    x, places = (value(*tokens, dtype="int32") for _ in range(2))
-    args = (table, scales, group, places, True)
-    out = value(*tokens, size)
-    return graph_of(x, [Node("aten.neg.default", (x,), (places,)),
-                        Node("et_vk.embedding_q4gsw.default", args, (out,))]), bytes(constants.data)
+    x, nodes = value(*tokens, dtype="int32"), Nodes()
+    nodes.add("et_vk.embedding_q4gsw.default", table, scales, group,
+              nodes.add("aten.neg.default", x), True)
+    return graph_of(x, nodes), bytes(constants.data)
 
 
 def row_reads(graph, **target) -> int:
@@ -97,7 +95,7 @@ def test_other_operators_read_no_rows():
     """What the declarations leave out, a budget does not look for."""
     graph, _ = gathering("aten.embedding.default", "float32", 4096)
     node = graph.nodes[-1]
-    copy = Node("aten.gather.default", (node.args[0], 0, node.args[1]), node.outs)
+    copy = replace(node, op="aten.gather.default", args=(node.args[0], 0, node.args[1]))
     assert known(node.op).reads_rows and not known(copy.op).reads_rows
     cx = Lowering(graph_of(graph.inputs[0], [copy]), Target(reads_rows=True))
     cx.node = 0
@@ -113,11 +111,9 @@ def test_other_sizes(budget, device):
     table = constants.add(normal(ROWS, 256))
     weight = constants.add(normal(256, 256, seed=2))
     x = Tensor((9,), "int32", name="x", dynamic_dims=(0,))
-    places, rows, out = (value(9, dtype="int32"), value(9, 256), value(9, 256))
-    nodes = [Node("aten.neg.default", (x,), (places,)),
-             Node("aten.embedding.default", (table, places), (rows,)),
-             Node("aten.linear.default", (rows, weight, None), (out,))]
-    graph = Graph("rows", [x], [out], nodes)
+    nodes = Nodes()
+    rows = nodes.add("aten.embedding.default", table, nodes.add("aten.neg.default", x))
+    graph = Graph("rows", [x], [nodes.add("aten.linear.default", rows, weight, None)], nodes)
     graph.chain = list(nodes)
     graph.finish()
     data = bytes(constants.data)
@@ -139,16 +135,13 @@ def test_what_is_not_worth_it():
     # More than half of the table
     graph, _ = gathering("aten.embedding.default", "float32", 4096)
     indices = value(ROWS // 2 + 1, dtype="int32")
-    node = graph.nodes[-1]
-    out = value(ROWS // 2 + 1, 4096)
-    dense = graph_of(indices, [replace(node, args=(node.args[0], indices), outs=(out,))])
+    dense = graph_of(indices, [new_node(graph.nodes[-1].op, graph.nodes[-1].args[0], indices)])
     assert row_reads(dense, reads_rows=True) == 0
 
 
 def test_only_the_first_dimension():
     graph, _ = gathering("aten.index_select.default", "float32", 64, 64)
-    node = graph.nodes[-1]
-    out = value(ROWS, len(INDICES), 64)
-    other = graph_of(graph.inputs[0], [graph.nodes[0], replace(
-        node, args=(node.args[0], 1, node.args[2]), outs=(out,))])
+    before, node = graph.nodes
+    table, _, places = node.args
+    other = graph_of(graph.inputs[0], [before, new_node(node.op, table, 1, places)])
     assert row_reads(other, reads_rows=True) == 0

@@ -10,18 +10,17 @@ from functools import cache
 import numpy as np
 import pytest
 from both_ways import check_both_ways
+from graph_maker import graph_of_node, value
 from harness import Variant, in_images, merged
 from selection import differing
 from support import STORAGES, run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
-from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
 from vkrt.work.tuning import LANES, WIDE_TILES, Tuning
 
 LAVAPIPE = 13
@@ -132,12 +131,9 @@ def test_drivers_that_have_them():
     (1, 4, False), (2, 2, False), (2, 3, True), (5, 1, True), (64, 1, True)])
 def test_attention_of_few_rows_has_a_smaller_tile(queries, group, is_wide):
     """Rows are the queries of the heads that share keys."""
-    sizes = (1, queries, group, 8), (1, 64, 1, 8), (1, 64, 1, 8)
-    query, keys, values = map(Tensor, sizes, ("float32",) * 3)
-    out = Tensor(query.sizes, "float32")
-    graph = Graph("attention", [query, keys, values], [out], [Node(
-        "llama.custom_sdpa.default", (query, keys, values, 0, None, 0.0, True, None), (out,),
-        "attention")]).finish()
+    query, keys, values = value(1, queries, group, 8), value(1, 64, 1, 8), value(1, 64, 1, 8)
+    graph = graph_of_node("llama.custom_sdpa.default", query, keys, values, 0, None, 0.0, True,
+                          None)
     names = {name for name in kernels(graph, target_of(info(8)))
              if name.startswith(("attention_scores", "attention_values"))}
     assert len(names) == 2 and {are_wide([name]) for name in names} == {is_wide}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, constant, graph_of, graph_of_node, new_node, value
 from harness import normal
-from small_graphs import SIZES, fused_and_apart, graph_of, kernels, strange, value
+from small_graphs import SIZES, fused_and_apart, kernels, strange
 from support import STORAGES, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
@@ -22,24 +23,19 @@ def number(held: float, dtype: str = "float32") -> Tensor:
     return Tensor((), dtype, constant=Constant(0, 4, dtype, number=held))
 
 
-def like(x: Tensor, dtype: str = "") -> Tensor:
-    return Tensor(x.sizes, dtype or x.dtype)
-
-
-def chain(x: Tensor, *calls: tuple) -> list[Node]:
+def chain(x: Tensor, *calls: tuple) -> Nodes:
     """Nodes one after the other: (operator, arguments behind the result before)."""
-    nodes = []
+    nodes = Nodes()
     for op, *args in calls:
-        nodes.append(Node(op, (x, *args), (like(x),)))
-        x = nodes[-1].outs[0]
+        x = nodes.add(op, x, *args)
     return nodes
 
 
-def held_as_int(held: int) -> tuple[list[Node], Tensor]:
+def held_as_int(held: int) -> tuple[Nodes, Tensor]:
     """Nodes that make a float of an integer of the file, as exporters write numbers, and it."""
-    real, copied = Tensor((), "float32"), Tensor((), "float32")
-    return [Node(TO_COPY, (number(held, "int32"),), (real,)),
-            Node("aten.clone.default", (real, None), (copied,))], copied
+    nodes = Nodes()
+    real = nodes.add(TO_COPY, number(held, "int32"), dtypes=["float32"])
+    return nodes, nodes.add("aten.clone.default", real, None)
 
 
 def hardsigmoid(x: Tensor) -> list[Node]:
@@ -50,11 +46,11 @@ def hardsigmoid(x: Tensor) -> list[Node]:
     return [*before, *more, *nodes]
 
 
-def leaky(x: Tensor, factors: tuple[Tensor, Tensor]) -> list[Node]:
-    test, small, out = like(x, "bool"), like(x), like(x)
-    return [Node("aten.gt.Scalar", (x, 0), (test,)),
-            Node("aten.mul.Tensor", factors, (small,)),
-            Node("aten.where.self", (test, x, small), (out,))]
+def leaky(x: Tensor, factors: tuple[Tensor, Tensor]) -> Nodes:
+    nodes = Nodes()
+    test = nodes.add("aten.gt.Scalar", x, 0)
+    nodes.add("aten.where.self", test, x, nodes.add("aten.mul.Tensor", *factors))
+    return nodes
 
 
 ALL = ("unary", "binary", "convert", "where", "compare_scalar", "fill", "compare")
@@ -68,7 +64,7 @@ def test_numbers_of_the_file_are_no_operands(op, args, swapped):
     x = value(*SIZES)
     before, three = held_as_int(3)
     factors = (three, x) if swapped else (x, three)
-    graph = graph_of(x, [*before, Node(op, (*factors, *args), (like(x),))])
+    graph = graph_of(x, [*before, new_node(op, *factors, *args)])
     if swapped and op == "aten.div.Tensor":  # a number by a tensor
         assert "binary" in kernels(graph, ALL)
     else:
@@ -82,9 +78,8 @@ def test_numbers_of_the_file_are_no_operands(op, args, swapped):
     ("aten.div.Tensor", (), False)])
 def test_arithmetic_with_numbers_has_the_same_bits(op, args, swapped, device):
     x = value(*SIZES)
-    held = Tensor((), "float32", constant=Constant(0, 4, "float32", number=0.1))
-    factors = (held, x) if swapped else (x, held)
-    graph = graph_of(x, [Node(op, (*factors, *args), (like(x),))])
+    factors = (number(0.1), x) if swapped else (x, number(0.1))
+    graph = graph_of(x, [new_node(op, *factors, *args)])
     data = np.float32(0.1).tobytes()
     same_bits(*fused_and_apart(graph, strange(*SIZES), "texel", device, data))
 
@@ -92,18 +87,15 @@ def test_arithmetic_with_numbers_has_the_same_bits(op, args, swapped, device):
 def test_numbers_that_others_read_stay():
     x = value(*SIZES)
     before, three = held_as_int(3)
-    out = Tensor((2,), "float32")
-    nodes = [*before, Node("aten.mul.Tensor", (x, three), (like(x),)),
-             Node("aten.expand_copy.default", (three, [2]), (out,))]
-    assert "convert" in kernels(Graph("network", [x], [nodes[2].outs[0], out], nodes).finish(), ALL)
-    nodes = [*before, Node("aten.mul.Tensor", (x, three), (like(x),))]
+    nodes = [*before, new_node("aten.mul.Tensor", x, three)]
     assert "convert" in kernels(graph_of(x, nodes, three), ALL)
+    more = new_node("aten.expand_copy.default", three, [2])
+    graph = Graph("network", [x], [*nodes[2].outs, *more.outs], [*nodes, more]).finish()
+    assert "convert" in kernels(graph, ALL)
 
 
 def test_an_input_of_one_element_is_no_number():
-    x, factor = value(*SIZES), Tensor((), "float32", name="input 1")
-    nodes = [Node("aten.mul.Tensor", (x, factor), (like(x),))]
-    graph = Graph("network", [x, factor], [nodes[0].outs[0]], nodes).finish()
+    graph = graph_of_node("aten.mul.Tensor", value(*SIZES), value(name="input 1"))
     assert kernels(graph, ALL) == ["binary"]
 
 
@@ -121,8 +113,8 @@ def test_hardsigmoid_is_one_kernel():
 @pytest.mark.parametrize("more", [False, True])
 def test_hardsigmoid_ends_a_linear_layer(more):
     """All that it is made of, unless others read what goes into it."""
-    x, weight = value(1, 20), Tensor((12, 20), "float32", constant=Constant(0, 960, "float32"))
-    layer = Node("aten.linear.default", (x, weight, None), (Tensor((1, 12), "float32"),))
+    x = value(1, 20)
+    layer = new_node("aten.linear.default", x, constant(12, 20), None)
     out = layer.outs[0]
     graph = graph_of(x, [layer, *hardsigmoid(out)], *((out,) if more else ()))
     assert kernels(graph, (*ALL, "gemv")) == ["gemv", "unary"][:1 + more]
@@ -160,8 +152,7 @@ def test_what_only_looks_like_hardsigmoid(change):
 @pytest.mark.parametrize("slope", ["number", "tensor"])
 def test_leaky_is_one_kernel(slope, swapped):
     x = value(*SIZES)
-    weight = number(0.1) if slope == "number" else Tensor(
-        (SIZES[1], 1, 1), "float32", constant=Constant(0, 4 * SIZES[1], "float32"))
+    weight = number(0.1) if slope == "number" else constant(SIZES[1], 1, 1)
     graph = graph_of(x, leaky(x, (weight, x) if swapped else (x, weight)))
     assert kernels(graph, ALL) == ["unary" if slope == "number" else "binary"]
 
@@ -173,10 +164,7 @@ def test_leaky_has_the_same_bits(slope, storage, device):
     x = value(*SIZES)
     weights = normal(SIZES[1], seed=1)
     before = []
-    if slope == "number":
-        weight = Tensor((), "float32", constant=Constant(0, 4, "float32", number=float(weights[0])))
-    else:
-        weight = Tensor((SIZES[1], 1, 1), "float32", constant=Constant(0, 4 * SIZES[1], "float32"))
+    weight = (number(float(weights[0])) if slope == "number" else constant(SIZES[1], 1, 1))
     if slope == "computed":  # what its memory holds then has to stay until it is read
         before = chain(weight, ("aten.neg.default",))
         weight = before[0].outs[0]
@@ -192,7 +180,7 @@ def test_what_only_looks_like_leaky(change):
     if change == "limit":
         nodes[0].args = (x, 1)
     elif change == "other":
-        before = Node("aten.abs.default", (x,), (like(x),))
+        before = new_node("aten.abs.default", x)
         nodes[0].args = (before.outs[0], 0)
         nodes.insert(0, before)
     assert "where" in kernels(graph_of(x, nodes, *more), ALL)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from graph_maker import Nodes, graph_of
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -22,14 +23,11 @@ def table(rows: int, columns: int) -> Tensor:
 def embedding(weight: Tensor, tied: bool = False) -> Graph:
     """A method that reads rows, and multiplies them by the table again if it is tied."""
     words = Tensor((5,), "int32", "int64")
-    rows = Tensor((5, weight.sizes[1]), "float32")
-    nodes = [Node("aten.embedding.default", (weight, words, -1, False, False), (rows,))]
-    outputs = [rows]
+    nodes = Nodes()
+    rows = nodes.add("aten.embedding.default", weight, words, -1, False, False)
     if tied:
-        scores = Tensor((5, weight.sizes[0]), "float32")
-        nodes.append(Node("aten.linear.default", (rows, weight, None), (scores,)))
-        outputs = [scores]
-    return Graph("embedding", [words], outputs, nodes).finish()
+        nodes.add("aten.linear.default", rows, weight, None)
+    return graph_of(words, nodes)
 
 
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])

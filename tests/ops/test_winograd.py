@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_maker import Nodes, constant, graph_of, value
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
 from support import STORAGES, open_method
 
 from vkrt.device.policy import overridden, policy_of
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops import convolution as convolutions
 from vkrt.ops import winograd
 from vkrt.plan.plan import plan
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 from vkrt.work.tuning import Tuning
 
 # x, output channels, padding (y, x), bias, clamp
@@ -132,20 +133,20 @@ def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, d
             check(method.execute(case.inputs), case)
 
 
-def chain(layers: int = 3, sizes=(1, 32, 48, 48)):
+def convolved(nodes: Nodes, x: Tensor, weight: Tensor) -> Tensor:
+    """A convolution that keeps the sizes of an image, behind other nodes."""
+    return nodes.add("aten.convolution.default", x, weight, None, [1, 1], [1, 1], [1, 1], False,
+                     [0, 0], 1)
+
+
+def chain() -> Graph:
     """A program of convolutions behind a split of an input three times as large: what the split
     needs beyond a convolution is unused later."""
-    weight = Tensor((32, 32, 3, 3), "float32", constant=Constant(0, 32 * 32 * 9 * 4, "float32"))
-    first = x = Tensor((1, 96, *sizes[2:]), "float32", name="input 0")
-    halves = [Tensor((1, 32, *sizes[2:]), "float32") for _ in range(3)]
-    nodes = [Node("aten.split_with_sizes_copy.default", (x, [32, 32, 32], 1), tuple(halves))]
-    x = halves[0]
-    for _ in range(layers):
-        out = Tensor(sizes, "float32")
-        nodes.append(Node("aten.convolution.default",
-                          (x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1), (out,)))
-        x = out
-    return Graph("chain", [first], [x], nodes).finish()
+    first, weight, nodes = value(1, 96, 48, 48), constant(32, 32, 3, 3), Nodes()
+    x = nodes.add("aten.split_with_sizes_copy.default", first, [32, 32, 32], 1)
+    for _ in range(3):
+        x = convolved(nodes, x, weight)
+    return graph_of(first, nodes)
 
 
 def target(scratch: str, **changes) -> Target:
@@ -175,14 +176,12 @@ def test_no_room_no_scratch():
 def test_the_source_is_room():
     """Where nothing is unused but the source of a layer, that is enough for one whose result goes
     over it; not where something else reads the source later."""
-    weight = Tensor((64, 64, 3, 3), "float32", constant=Constant(0, 64 * 64 * 9 * 4, "float32"))
-    x, *results = (Tensor((1, 64, 64, 64), "float32") for _ in range(5))
-    nodes = [Node("aten.convolution.default", (source, weight, None, [1, 1], [1, 1], [1, 1], False,
-                                               [0, 0], 1), (out,))
-             for source, out in zip((x, *results), results[:3])]
-    plain = Graph("plain", [x], [results[2]], nodes).finish()
-    again = Graph("again", [x], [results[3]], [
-        *nodes, Node("aten.add.Tensor", (results[2], results[0], 1), (results[3],))]).finish()
+    x, weight, nodes = value(1, 64, 64, 64), constant(64, 64, 3, 3), Nodes()
+    first = convolved(nodes, x, weight)
+    last = convolved(nodes, convolved(nodes, first, weight), weight)
+    plain = graph_of(x, list(nodes))
+    nodes.add("aten.add.Tensor", last, first, 1)
+    again = graph_of(x, nodes)
     for graph, over in ((plain, {0, 1, 2}), (again, {0, 2})):
         spare, without = (lower(graph, target(scratch)) for scratch in ("spare", "none"))
         assert plan(spare).activation_bytes <= plan(without).activation_bytes
@@ -238,13 +237,10 @@ def test_parts_fit_their_room(storage, room):
 
 def test_parts_take_what_is_unused():
     """Layers of few pixels behind a large image, whose weights have no room as a whole."""
-    weight = Tensor((256, 256, 3, 3), "float32", constant=Constant(0, 256 * 256 * 9 * 4, "float32"))
-    x, small, out = (Tensor((1, 256, side, side), "float32") for side in (56, 14, 14))
-    nodes = [Node("aten.avg_pool2d.default", (x, [4, 4], [4, 4], [0, 0], False, True, None),
-                  (small,)),
-             Node("aten.convolution.default", (small, weight, None, [1, 1], [1, 1], [1, 1], False,
-                                               [0, 0], 1), (out,))]
-    graph = Graph("small", [x], [out], nodes).finish()
+    x, nodes = value(1, 256, 56, 56), Nodes()
+    small = nodes.add("aten.avg_pool2d.default", x, [4, 4], [4, 4], [0, 0], False, True, None)
+    convolved(nodes, small, constant(256, 256, 3, 3))
+    graph = graph_of(x, nodes)
     by_parts, without = (lower(graph, target(scratch, tuning=Tuning(winograd_parts=True)))
                          for scratch in ("spare", "none"))
     assert shaders_of(by_parts).count("winograd_weight") > 1

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
+from graph_maker import constant, graph_of_node, value
 from plan_samples import Maker
 
-from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
 
 
 def test_rooms():
@@ -48,11 +47,8 @@ def test_the_steps_of_a_node_together():
 
 def test_speed_may_take_as_much_again():
     """Of a layer whose scratch does not fit beside what is alive."""
-    x, out = Tensor((1, 32, 64, 64), "float32"), Tensor((1, 32, 64, 64), "float32")
-    weight = Tensor((32, 32, 3, 3), "float32", constant=Constant(0, 4 * 32 * 32 * 9, "float32"))
-    graph = Graph("method", [x], [out], [Node(
-        "aten.convolution.default", (x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1),
-        (out,))]).finish()
+    graph = graph_of_node("aten.convolution.default", value(1, 32, 64, 64), constant(32, 32, 3, 3),
+                          None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
     works = {prefer: lower(graph, Target(scratch="spare", prefer=prefer))
              for prefer in ("balanced", "speed")}
     balanced, speed = (max(alive(works[prefer])) for prefer in ("balanced", "speed"))

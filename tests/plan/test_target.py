@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from graph_maker import graph_of_node, value
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
 
 
 def relu(*sizes: int) -> Graph:
-    source, result = Tensor(sizes, "float32"), Tensor(sizes, "float32")
-    return Graph("relu", [source], [result], [Node("aten.relu.default", (source,), (result,))]
-                 ).finish()
+    return graph_of_node("aten.relu.default", value(*sizes))
 
 
 @pytest.mark.parametrize(("invocations", "steps", "local_size", "groups"), [
@@ -56,10 +54,8 @@ def test_images_too_large_become_buffers():
 
 def pooled(*sizes: int) -> Graph:
     """The mean of each channel, as one window."""
-    source, result = Tensor(sizes, "float32"), Tensor((*sizes[:2], 1, 1), "float32")
-    args = (source, list(sizes[2:]), [1, 1], [0, 0], False, True)
-    return Graph("pool", [source], [result], [Node("aten.avg_pool2d.default", args, (result,))]
-                 ).finish()
+    return graph_of_node("aten.avg_pool2d.default", value(*sizes), list(sizes[2:]), [1, 1], [0, 0],
+                         False, True)
 
 
 def test_long_loops_are_refused_only_where_the_driver_ends_them():
@@ -75,10 +71,7 @@ def test_long_loops_are_refused_only_where_the_driver_ends_them():
 def test_long_rows_are_split_only_where_the_driver_ends_loops(op, args):
     """Enough rows to keep a device busy, each of more texels than a loop may have there."""
     def shaders(target: Target) -> set[str]:
-        source = Tensor((2, 80000, 2048), "float32")
-        kept = (2, 80000, 2048) if "softmax" in op else (2, 2048)
-        result = Tensor(kept, "int32" if "arg" in op else "float32")
-        graph = Graph("rows", [source], [result], [Node(op, (source, *args), (result,))]).finish()
+        graph = graph_of_node(op, value(2, 80000, 2048), *args)
         return {step.shader for step in lower(graph, target).steps} - {"copy.buffer.f32"}
 
     large = Target(max_buffer_range=1 << 32)
@@ -99,9 +92,7 @@ def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
 def test_element_numbers_have_31_bits(dtype):
     """Whatever the range of a storage buffer: kernels count elements in signed integers."""
     def filled(rows: int) -> Graph:
-        result = Tensor((rows, 4), dtype)
-        return Graph("fill", [], [result], [Node("aten.full.default", ([rows, 4], 1), (result,))]
-                     ).finish()
+        return graph_of_node("aten.full.default", [rows, 4], 1, dtypes=[dtype])
 
     target = Target(max_texels=1 << 30, max_buffer_range=1 << 40)
     assert lower(filled((1 << 29) - 1), target).steps

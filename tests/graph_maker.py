@@ -1,0 +1,78 @@
+"""Graphs made by hand, whose results have the sizes and dtypes that their operators say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.registry import known
+from vkrt.work.tensor import Constant, Tensor
+
+
+def value(*sizes: int, dtype: str = "float32", name: str = "input 0") -> Tensor:
+    return Tensor(sizes, dtype, name=name)
+
+
+def constant(*sizes: int, offset: int = 0, dtype: str = "float32") -> Tensor:
+    """A tensor whose bytes are in the file, from an offset on."""
+    nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
+    return Tensor(sizes, dtype, constant=Constant(offset, nbytes, dtype))
+
+
+def new_node(op: str, *args: Any, dtypes: Sequence[str] = (), count: int | None = None) -> Node:
+    """A node with new results.
+
+    Args:
+        dtypes: of the results; by default that of the first tensor, where the operator's rule
+            allows it, or one of those that it allows.
+        count: of the results, by default all that the operator has.
+    """
+    operator, node = known(op), Node(op, args, ())
+    sizes = operator.infer(args)[:count]
+    first = next((tensor.dtype for tensor in node.tensors()), "float32")
+    dtypes = dtypes or [first if allowed is None or first in allowed else min(allowed)
+                        for allowed in operator.result_dtypes(args, len(sizes))]
+    node.outs = tuple(map(Tensor, sizes, dtypes))
+    return node
+
+
+class Nodes(list[Node]):
+    """Nodes of a graph in the making."""
+
+    def put(self, node: Node) -> Tensor:
+        """Adds a node; its first result."""
+        node.label = f"node {len(self)}"
+        self.append(node)
+        return node.outs[0]
+
+    def add(self, op: str, *args: Any, **options: Any) -> Tensor:
+        """Adds a `new_node`; its first result."""
+        return self.put(new_node(op, *args, **options))
+
+
+def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
+    """The graph that gives the last node's result, and others."""
+    return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
+
+
+def graph_of_node(op: str, *args: Any, **options: Any) -> Graph:
+    """A graph of one `new_node`, whose inputs are the tensors that are no constants."""
+    node = new_node(op, *args, **options)
+    inputs = dict.fromkeys(tensor for tensor in node.tensors() if tensor.constant is None)
+    return Graph("network", list(inputs), list(node.outs), [node]).finish()
+
+
+class Constants:
+    """Constants of a graph in the making, and their bytes."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, array: np.ndarray) -> Tensor:
+        self.data.extend(bytes(-len(self.data) % 16))
+        self.data.extend(array.tobytes())
+        return constant(*array.shape, offset=len(self.data) - array.nbytes, dtype=str(array.dtype))
