@@ -9,7 +9,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, new_node, value
 from harness import normal
 from small_graphs import fused_and_apart, kernels, rewritten
-from support import STORAGES, same_bits
+from support import in_every_storage, same_bits
 
 from vkrt.graph.graph import Node
 from vkrt.work.tensor import Tensor
@@ -46,8 +46,7 @@ def then(node: Node, activation: str) -> list[Node]:
                            *ACTIVATIONS.get(activation, ()))]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("activation", ["hardswish", "hardsigmoid", "clamp"])
 def test_convolutions_with_an_activation_have_the_same_bits(name, activation, storage, device):
@@ -95,8 +94,7 @@ CONVOLUTIONS |= {
 }
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("name", ["residual", "wide residual", "residual of a line"])
 @pytest.mark.parametrize("activation", ["", "relu", "hardswish"])
 @pytest.mark.parametrize("swapped", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from graph_maker import Constants, Nodes, graph_of, new_node, value
 from harness import normal
 from small_graphs import SIZES, kernels, layer, result_of, rewritten, strange
-from support import STORAGES, outside
+from support import in_every_storage, outside
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
@@ -42,8 +42,7 @@ def test_one_kernel(swapped):
     assert kernels(graph_of(x, silu(x, swapped))) == ["unary"]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_same_bits(swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
@@ -99,8 +98,7 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
     return nodes
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("between", ["", "aten.tanh.default"])
 def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
@@ -168,8 +166,7 @@ EPILOGUES = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoi
          ("tanh",), ("hardswish",)]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("epilogue", EPILOGUES, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
 def test_an_activation_is_done_with_what_it_is_of(head, epilogue, storage, device):
@@ -220,8 +217,7 @@ def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
 LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
     ("float", 1, False, False), ("float", 5, True, False), ("float", 6, False, True),
     ("float", 1, True, True), ("groups", 1, True, True),
@@ -260,8 +256,7 @@ def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
         assert result_of(graph, array, storage, device, data) == pytest.approx(expected, 1e-6)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("kind", ["float", "groups"])
 def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""

@@ -9,7 +9,7 @@ import pytest
 from graph_maker import Constants, Nodes, new_node
 from harness import normal
 from small_graphs import rewritten
-from support import STORAGES, execute
+from support import execute, in_every_storage
 from test_fusing_softmax import guarded
 
 from vkrt.graph.graph import Graph, Node
@@ -110,8 +110,7 @@ def fused(graph: Graph, **target) -> Node | None:
 
 
 @pytest.mark.usefixtures("few_bytes")
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("mask", [None, (11, 11), (1, 1, 11, 11), (1, 3, 11, 1)])
 def test_attention_is_one_node(mask, scale, storage, device):

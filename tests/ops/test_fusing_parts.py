@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from small_graphs import fused_and_apart, kernels, layer, result_of, results_of
-from support import STORAGES
+from support import in_every_storage
 from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -112,8 +112,7 @@ def test_what_is_no_whole_texels_is_copied():
     assert "copy" in kernels(attention(1, 5, 2, 8), NAMES, storage="texture3d")
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("sizes", [*SIZES, (1, 5, 2, 6), (2, 1, 3, 8)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_results(sizes, dtype, storage, device):
@@ -143,8 +142,7 @@ def test_tiles_that_workgroups_share(sizes, dtype, storage, device):
         assert error(found, expected(array, *sizes[2:])) < (1e-6 if dtype == "float32" else 4e-3)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_elements_that_are_no_numbers_stay_where_they_are(storage, device):
     """Of keys beyond the last one nothing is multiplied, also where the last one is infinite."""
     array = normal(1, 5, 24)
@@ -228,8 +226,7 @@ def curved(rows: int, curve: tuple, bias: bool, dtype: str = "float32", more: bo
     return graph_of(x, nodes, *[made] * more), bytes(constants.data)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("curve", CURVES, ids=str)
 @pytest.mark.parametrize("rows", [1, 9])
 def test_a_layer_ends_with_a_curve(curve, rows, storage, device):

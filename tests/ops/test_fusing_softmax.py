@@ -9,7 +9,7 @@ import pytest
 from graph_maker import Nodes, graph_of, new_node, value
 from harness import normal
 from small_graphs import fused_and_apart, rewritten
-from support import STORAGES
+from support import in_every_storage
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
@@ -39,8 +39,7 @@ def names(graph: Graph, **target) -> list[str]:
     return [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize(("sizes", "dim"), [((2, 5, 7), -1), ((3, 6, 8), 1), ((4, 1500), 1),
                                             ((1, 4, 1), 0), ((2, 3, 3, 6), 3)])
 def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):

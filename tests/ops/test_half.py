@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
-from support import STORAGES, execute
+from support import execute, in_every_storage
 
 from vkrt.device.policy import SWIFTSHADER
 
@@ -38,8 +38,7 @@ def between_halves() -> np.ndarray:
     return np.append(numbers, np.zeros(-numbers.size % 64, np.float32)).reshape(-1, 64)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_rounded_to_nearest_even(storage, device):
     """Bit for bit, denormal halves too; infinite from 65520 on; a zero keeps its sign."""
     numbers = between_halves()
@@ -55,8 +54,7 @@ def test_rounded_to_nearest_even(storage, device):
                     list(zip(numbers[wrong], result[wrong], expected[wrong]))[:5]))
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_read(dtype, storage, device):
     """Halves as they are read: a device may take denormal ones for zeros, and nothing else."""
@@ -75,8 +73,7 @@ def test_read(dtype, storage, device):
     np.testing.assert_array_equal(np.signbit(result[as_zero]), np.signbit(expected[as_zero]))
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_products_are_rounded_to_nearest(storage, device):
     """A product of halves is exact in single precision, so that its half is certain."""
     a, b = normal(1, 8, 9, 16) + 4, normal(1, 8, 9, 16, seed=1) + 4

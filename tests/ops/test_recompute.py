@@ -8,6 +8,7 @@ import pytest
 from any_networks import any_squeezed
 from networks import Network, most, near, run, squeeze, squeezed
 from small_graphs import rewritten
+from support import in_every_storage
 
 from vkrt.graph.graph import Graph
 from vkrt.passes.division_plan import plan_divisions
@@ -152,8 +153,7 @@ def test_strips_read_weights_anew_both_times():
     assert keys and max(keys.count(key) for key in keys) == 1
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@in_every_storage
 @pytest.mark.parametrize("keepdim", [True, False])
 def test_same_numbers(keepdim, storage, device):
     net = squeezed(57, keepdim=keepdim)

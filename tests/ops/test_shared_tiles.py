@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from harness import Variant, check, check_each, make_case, merged, normal, variants
 from samples import matmul
-from support import STORAGES, execute, open_method
+from support import STORAGES, execute, in_every_storage, open_method
 from test_sharing import DEFAULT, graphs_of, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -117,8 +117,7 @@ def test_slices(groups, texels, part, changes, slices):
     assert slices_for(target, groups, texels, part) == slices
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.parametrize("texels", [16, 32, 33, 64, 77, 150])
 def test_slices_have_every_texel_once(texels, half, storage, device):
@@ -136,8 +135,7 @@ def test_slices_have_every_texel_once(texels, half, storage, device):
         assert sizes in ([128], [256])
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_large_tiles(half, storage, device):

@@ -15,7 +15,7 @@ from dealing import DEPTH, RUN
 from gaps import run_over_patterns
 from harness import Variant, check_each, in_images, merged
 from selection import cover, differing, kernels_on
-from support import STORAGES, open_method
+from support import in_every_storage, open_method
 
 from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
@@ -59,8 +59,7 @@ def offered(device) -> list[tuple[str, ...]]:
     return [(), *((name,) for name in found if DEPTH != "quick"), tuple(found)]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.usefixtures("apart")
 def test_samples(storage, device):
     ran: set[Any] = set()

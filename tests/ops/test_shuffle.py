@@ -13,7 +13,7 @@ from both_ways import check_both_ways
 from graph_maker import graph_of_node, value
 from harness import Variant, in_images, merged
 from selection import differing
-from support import STORAGES, run_python
+from support import in_every_storage, run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
@@ -69,8 +69,7 @@ def has_lanes(device) -> bool:
             and device.info.limits["subgroupSize"] >= LANES)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_samples(half, storage, device):

@@ -7,7 +7,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, graph_of_node, new_node, value
 from harness import normal
 from small_graphs import SIZES, fused_and_apart, kernels, strange
-from support import STORAGES, same_bits
+from support import in_every_storage, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
@@ -120,8 +120,7 @@ def test_hardsigmoid_ends_a_linear_layer(more):
     assert kernels(graph, (*ALL, "gemv")) == ["gemv", "unary"][:1 + more]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
     x = value(*SIZES)
     array = normal(*SIZES) * 4
@@ -157,8 +156,7 @@ def test_leaky_is_one_kernel(slope, swapped):
     assert kernels(graph, ALL) == ["unary" if slope == "number" else "binary"]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("slope", ["number", "tensor", "computed"])
 def test_leaky_has_the_same_bits(slope, storage, device):
     x = value(*SIZES)

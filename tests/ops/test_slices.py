@@ -8,6 +8,7 @@ import pytest
 from any_networks import any_chain
 from networks import Network, expanded, joins, near, run
 from small_graphs import rewritten
+from support import in_every_storage
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Node
@@ -176,8 +177,7 @@ def test_balanced_takes_what_costs_little():
         graph, skipped=SKIPPED).nodes)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@in_every_storage
 @pytest.mark.parametrize("make", [expanded, mlp, lambda: mlp(gated=True)])
 def test_same_numbers(make, storage, device):
     net = make()

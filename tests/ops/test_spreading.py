@@ -13,10 +13,9 @@ import math
 from itertools import product
 
 import numpy as np
-import pytest
 from harness import SPREADING, Sample, Variant, fits_images, grouped, merged, normal
 from samples.convolution import convolution
-from support import STORAGES, open_method
+from support import in_every_storage, open_method
 
 # Input channels, output channels, kernel, dilation
 WINDOWS = list(product((1, 3, 6), (1, 5), ((3, 3), (1, 5), (2, 6), (4, 4)), (1, 2)))
@@ -40,8 +39,7 @@ def windows_with(number: float) -> list[Variant]:
             for constants in ((1,), ()) for window in WINDOWS]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_convolutions(storage, device):
     samples = [variant for variant in grouped()[SPREADING]
                if storage != "texture3d" or fits_images(variant, device)]

@@ -11,6 +11,7 @@ import pytest
 from any_networks import any_images, any_squeezed
 from networks import Network, attention, dynamic, expanded, joins, most, run
 from small_graphs import rewritten
+from support import in_every_storage
 
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
@@ -195,8 +196,7 @@ def test_rows_that_a_reduction_leaves(dims, keepdim, found):
     assert {dim: each[net.x].dim for dim, each in windows.items() if each} == found
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@in_every_storage
 @pytest.mark.parametrize("make", [expanded, attention])
 def test_same_numbers(make, storage, device):
     whole, before = run(make(), device, "speed", storage)

@@ -6,6 +6,7 @@ import pytest
 from any_networks import any_images
 from harness import normal
 from networks import Network, dynamic, near, results_at, squeezed
+from support import in_every_storage
 
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
@@ -60,8 +61,7 @@ def test_a_tensor_is_not_made_twice():
     assert len(means) == 2
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@in_every_storage
 def test_same_numbers(storage, device):
     sizes = (64, 24), (63, 23), (1, 1), (9, 24), (63, 7), (37, 13), (64, 24)
     inputs = [normal(1, 3, *size, seed=size[0]) for size in sizes]

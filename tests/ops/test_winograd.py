@@ -10,7 +10,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, value
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
-from support import STORAGES, open_method
+from support import STORAGES, in_every_storage, open_method
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
@@ -51,8 +51,7 @@ def anyway(monkeypatch):
     monkeypatch.setattr(winograd, "GAIN", math.inf)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("strip", [1, 2, 100])
 def test_results(storage, strip, anyway, monkeypatch, device):
     """Also in strips, of which the last two may overlap."""
@@ -67,8 +66,7 @@ def test_results(storage, strip, anyway, monkeypatch, device):
             check(method.execute(case.inputs), case)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_parts_of_a_tile(storage, anyway, device):
     """With few registers an invocation brings a half of a tile to or from the points, or a row of
     it or of a weight."""
@@ -96,8 +94,7 @@ SAME_SIZES = [
 ]
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("strip", [1, 2, 5, 100])
 def test_results_over_their_sources(storage, strip, monkeypatch, device):
     """Rows that the next strip meets are read before they are written over."""
@@ -112,8 +109,7 @@ def test_results_over_their_sources(storage, strip, monkeypatch, device):
             check(method.execute(case.inputs), case)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 @pytest.mark.parametrize("part", [4, 8])
 @pytest.mark.parametrize("is_over", [False, True])
 def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, device):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import check
-from support import STORAGES, open_method
+from support import in_every_storage, open_method
 from test_sharing import DEFAULT, sharing
 from test_winograd import LAYERS, layer_case, shaders_of
 
@@ -41,8 +41,7 @@ def group(request, monkeypatch, device):
         yield request.param
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_results(storage, group, device):
     for sizes, channels, *row in (*LAYERS, LARGE):
         inputs = -(-sizes[1] // (4 * group.slices)) * 4 * group.slices
@@ -53,8 +52,7 @@ def test_results(storage, group, device):
             check(method.execute(case.inputs), case)
 
 
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@in_every_storage
 def test_a_tile_beside_the_image_has_no_pixels_of_it(storage, group, device):
     """A NaN at an edge reaches the pixels of its tiles and no others."""
     case = layer_case((1, 16, 6, 6), 16, (5, 5), False, None)
