@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from support import graph_of_file
@@ -53,6 +54,11 @@ class Maker:
     def step(self, writes, reads=()) -> None:
         self.steps.append(Dispatch(len(self.steps), "unary.texel.f32", (), tuple(writes),
                                    tuple(reads), 1, 1, (1, 1, 1)))
+
+    def chain(self, *operands: Operand) -> None:
+        """A step for each operand but the first, which reads the one before."""
+        for before, after in itertools.pairwise(operands):
+            self.step([after], [before])
 
     def host_call(self, writes, reads=()) -> None:
         self.steps.append(HostCall(len(self.steps), "aten::mean.out", (), tuple(reads),

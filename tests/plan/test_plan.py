@@ -17,8 +17,7 @@ def chain_of_three(sizes=(1024, 2048, 1024, 512)):
     """input -> a -> b -> output."""
     make = Maker()
     values = [make.input(sizes[0]), *(make.temporary(n) for n in sizes[1:])]
-    for before, after in zip(values, values[1:]):
-        make.step([after], [before])
+    make.chain(*values)
     make.output(values[-1])
     return make, values
 
@@ -77,8 +76,7 @@ def test_host_call_storages_live_like_others():
 def test_storages_without_a_common_memory_type_lie_apart():
     make = Maker()
     x, a, b = make.input(64), make.temporary(64, image=True), make.temporary(64, image=True)
-    make.step([a], [x])
-    make.step([b], [a])
+    make.chain(x, a, b)
     make.weight(64)
     make.weight(64, image=True)
     result = plan(make.work, lambda s: (s.nbytes, 16, 0b10 if s.is_image else 0b01))

@@ -17,38 +17,41 @@ def both(work, **options):
     return needed, transitions(work, result, needed)
 
 
-def test_a_chain_needs_one_each():
+def program(steps: str, outputs: str) -> Maker:
+    """A command list of 64 bytes for each letter.
+
+    Args:
+        steps: with what they write and read, such as "a<x b<xa"; "!" in front of those that the
+            host does. "x" is an input, "w" and "W" are weights, large letters are images.
+    """
     make = Maker()
-    x, a, b, c = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
-    make.step([a], [x])
-    make.step([b], [a])
-    make.step([c], [b])
-    make.output(c)
-    assert both(make.work) == ((False, True, True), {})
+    operands = {"x": make.input(64)}
+    for step in steps.split():
+        for name in filter(str.isalpha, step.partition("<")[2] + step):
+            if name not in operands:
+                new = make.weight if name in "wW" else make.temporary
+                operands[name] = new(64, image=name.isupper())
+        writes, reads = ([operands[name] for name in part] for part in step.strip("!").split("<"))
+        (make.host_call if step[0] == "!" else make.step)(writes, reads)
+    for name in outputs:
+        make.output(operands[name])
+    return make
 
 
-def test_independent_steps_need_none():
-    make = Maker()
-    x = make.input(64)
-    branches = [make.temporary(64) for _ in range(4)]
-    for branch in branches:
-        make.step([branch], [x])
-    y = make.temporary(64)
-    make.step([y], branches)
-    make.output(y)
-    assert both(make.work)[0] == (False, False, False, False, True)
-
-
-def test_one_barrier_serves_both_branches():
-    make = Maker()
-    x, a, b, c, d = make.input(64), *(make.temporary(64) for _ in range(4))
-    make.step([a], [x])
-    make.step([b], [x])
-    make.step([c], [a])
-    make.step([d], [b, a])
-    make.output(c)
-    make.output(d)
-    assert both(make.work)[0] == (False, False, True, False)
+@pytest.mark.parametrize(("steps", "outputs", "needed"), [
+    pytest.param("a<x b<a c<b", "c", "011", id="each of a chain"),
+    pytest.param("a<x b<x c<x d<x e<abcd", "e", "00001", id="none of independent steps"),
+    pytest.param("a<x b<x c<a d<ba", "cd", "0010", id="one for both branches"),
+    # Nothing has read x since the barrier.
+    pytest.param("a<x a<a x<", "a", "010", id="in place"),
+    pytest.param("a<x x<", "ax", "01", id="write after read"),
+    # d takes the memory of a, which the step before still reads.
+    pytest.param("a<x b<x c<a d<b", "cd", "0011", id="memory of another branch"),
+    pytest.param("a<xw b<xw", "ab", "00", id="none of weights"),
+    pytest.param("a<x !b<a y<ba", "y", "000", id="host calls order everything"),
+    pytest.param("y<xW", "y", "0", id="images of weights are the prepack's business")])
+def test_which_steps_need_one(steps, outputs, needed):
+    assert both(program(steps, outputs).work) == (tuple(n == "1" for n in needed), {})
 
 
 def test_parts_of_a_buffer_are_independent():
@@ -74,26 +77,6 @@ def test_what_is_empty_is_bound_all_the_same():
     assert both(make.work)[0] == (False, True, True)
 
 
-def test_in_place():
-    make = Maker()
-    x, a = make.input(64), make.temporary(64)
-    make.step([a], [x])
-    make.step([a], [a])
-    make.step([x], [])  # nothing has read it since the barrier
-    make.output(a)
-    assert both(make.work)[0] == (False, True, False)
-
-
-def test_write_after_read():
-    make = Maker()
-    x, a = make.input(64), make.temporary(64)
-    make.step([a], [x])
-    make.step([x], [])
-    make.output(a)
-    make.output(x)
-    assert both(make.work)[0] == (False, True)
-
-
 def test_memory_of_another_tenant():
     """The third step writes where the first read: only the arena knows."""
     make = Maker()
@@ -107,52 +90,8 @@ def test_memory_of_another_tenant():
     assert barriers(make.work, result) == (False, True)
 
 
-def test_reuse_of_memory_between_branches():
-    """`d` takes the memory of `a`, which the step before still reads."""
-    make = Maker()
-    x, a, b, c, d = make.input(64), *(make.temporary(64) for _ in range(4))
-    make.step([a], [x])
-    make.step([b], [x])
-    make.step([c], [a])
-    make.step([d], [b])
-    make.output(c)
-    make.output(d)
-    assert both(make.work)[0] == (False, False, True, True)
-
-
-def test_weights_need_no_barrier():
-    make = Maker()
-    x, w, a, b = make.input(64), make.weight(64), make.temporary(64), make.temporary(64)
-    make.step([a], [x, w])
-    make.step([b], [x, w])
-    make.output(a)
-    make.output(b)
-    assert both(make.work)[0] == (False, False)
-
-
-def test_host_calls_order_everything():
-    make = Maker()
-    x, a, b, y = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
-    make.step([a], [x])
-    make.host_call([b], [a])
-    make.step([y], [b, a])
-    make.output(y)
-    assert both(make.work)[0] == (False, False, False)
-
-
 def test_images_join_the_barrier_before_them():
-    make = Maker()
-    x = make.input(64)
-    a, b, c, d = (make.temporary(64, image=True) for _ in range(4))
-    y = make.temporary(64)
-    make.step([a], [x])
-    make.step([b], [x])
-    make.step([c], [a])
-    make.step([d], [b])
-    make.step([make.temporary(64)], [a, b, c, d])
-    make.host_call([y], [])
-    make.step([make.temporary(32, image=True)], [y])
-    needed, moved = both(make.work)
+    needed, moved = both(program("A<x B<x C<A D<B z<ABCD !y< E<y", "").work)
     assert needed == (False, False, True, False, True, False, False)
     assert {step: len(ids) for step, ids in moved.items()} == {0: 2, 2: 2, 6: 1}
 
@@ -167,14 +106,6 @@ def test_a_transition_writes():
     make.output(a)
     make.output(b)
     assert both(make.work) == ((False, True), {1: (image.storage.id,)})
-
-
-def test_weight_images_are_the_prepacks_business():
-    make = Maker()
-    x, w, y = make.input(64), make.weight(64, image=True), make.temporary(64)
-    make.step([y], [x, w])
-    make.output(y)
-    assert both(make.work) == ((False,), {})
 
 
 def hazard(plan_, before, after):

@@ -15,8 +15,7 @@ def test_rooms():
     maker = Maker()
     source = maker.input(4096)
     middle, last = maker.temporary(1024), maker.temporary(512)
-    maker.step([middle], [source])
-    maker.step([last], [middle])
+    maker.chain(source, middle, last)
     maker.output(last)
     assert scratch_budgets(maker.work, {0, 1}) == {0: 0, 1: 4096 - 512}
     assert scratch_budgets(maker.work, {1}) == {1: 4096 - 512}
@@ -37,9 +36,7 @@ def test_the_steps_of_a_node_together():
     maker = Maker()
     source = maker.input(2048)
     first, second = maker.temporary(512), maker.temporary(256)
-    maker.step([first], [source])
-    maker.step([second], [first])
-    maker.step([maker.temporary(2048)], [second])
+    maker.chain(source, first, second, maker.temporary(2048))
     maker.output(second)
     maker.steps[0] = replace(maker.steps[0], node=1)
     assert scratch_budgets(maker.work, {1}) == {1: 0}

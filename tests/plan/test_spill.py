@@ -15,8 +15,8 @@ def skip_over_a_wide_middle():
     make = Maker()
     x = make.input(1024)
     a, b, c, d, e, y = (make.temporary(n) for n in (4096, 1024, 8192, 8192, 1024, 4096))
-    for writes, reads in ((a, [x]), (b, [a]), (c, [b]), (d, [c]), (e, [d]), (y, [e, a])):
-        make.step([writes], reads)
+    make.chain(x, a, b, c, d, e)
+    make.step([y], [e, a])
     make.output(y)
     return make.work, a
 
@@ -27,8 +27,7 @@ def unet(depth: int, base: int = 1 << 14) -> CommandList:
     now, skips = make.input(base), []
     for level in range(depth):
         kept, less = make.temporary(base >> level), make.temporary(base >> (level + 1))
-        make.step([kept], [now])
-        make.step([less], [kept])
+        make.chain(now, kept, less)
         skips.append(kept)
         now = less
     for level in reversed(range(depth)):
@@ -92,8 +91,7 @@ def test_nothing_idle_where_it_is_fullest():
     """The widest moment has nothing but what its step reads and writes."""
     make = Maker()
     x, a, b, c, y = make.input(64), *(make.temporary(n) for n in (64, 1024, 1024, 64))
-    for writes, reads in ((b, [x]), (c, [b]), (a, [c]), (y, [a])):
-        make.step([writes], reads)
+    make.chain(x, b, c, a, y)
     make.output(y)
     work = make.work
     same, report = run_spill(work, 1000)
@@ -135,14 +133,12 @@ def deep_and_wide() -> CommandList:
     now, skips = make.input(64), []
     for _ in range(5):
         skip, small = make.temporary(1024), make.temporary(64)
-        make.step([skip], [now])
-        make.step([small], [skip])
+        make.chain(now, skip, small)
         skips.append(skip)
         now = small
-    for _ in range(3):
-        wide = make.temporary(1024)
-        make.step([wide], [now])
-        now = wide
+    wide = [make.temporary(1024) for _ in range(3)]
+    make.chain(now, *wide)
+    now = wide[-1]
     for skip in reversed(skips):
         out = make.temporary(64)
         make.step([out], [now, skip])
@@ -175,11 +171,9 @@ def test_one_copy_serves_two_idle_times():
         x, a, b, y = make.input(64), make.temporary(1024), make.temporary(64), make.temporary(64)
         wide = [make.temporary(2048) for _ in range(4)]
         make.step([a], [x])
-        make.step([wide[0]], [x])
-        make.step([wide[1]], [wide[0]])
+        make.chain(x, *wide[:2])
         make.step([a if in_place else b], [wide[1], a])
-        make.step([wide[2]], [x])
-        make.step([wide[3]], [wide[2]])
+        make.chain(x, *wide[2:])
         make.step([y], [wide[3], a])
         make.output(y)
         spilled, report = run_spill(make.work, 4096, lookahead=0)
@@ -200,8 +194,7 @@ def test_parts_of_a_storage():
     halves = [make.operand(storage, 0, 512), make.operand(storage, 512)]
     wide = [make.temporary(2048) for _ in range(3)]
     make.step([halves[0]], [x])
-    for before, after in zip([x, *wide], wide):
-        make.step([after], [before])
+    make.chain(x, *wide)
     make.step([halves[1]], [wide[-1]])
     make.step([y], [halves[1], halves[0]])
     make.output(y)
@@ -221,8 +214,7 @@ def test_who_is_not_spilled():
         wide = [make.temporary(2048) for _ in range(3)]
         y = make.temporary(64)
         make.step([a], [x])
-        for before, after in zip([x, *wide], wide):
-            make.step([after], [before])
+        make.chain(x, *wide)
         if kind == "host":
             make.host_call([y], [a])
         else:
@@ -257,8 +249,7 @@ def wide_moments(sizes, first: int = 64) -> CommandList:
         make.step([activation], [x])
     make.step([kept[-1]], [beside])
     wide = [make.temporary(1 << 16) for _ in range(3)]
-    for before, after in zip([x, *wide], wide):
-        make.step([after], [before])
+    make.chain(x, *wide)
     y = make.temporary(64)
     make.step([y], [wide[-1], *kept])
     make.output(y)

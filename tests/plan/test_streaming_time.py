@@ -16,24 +16,15 @@ def run(plan, compute, transfer) -> Estimate:
 TWELVE = in_sequence(*[64] * 12)
 
 
-def test_turns_without_look_ahead():
-    """Nothing overlaps: 12 transfers of 2 and 12 submissions of 1."""
-    line = run(TWELVE.plan(64, lookahead=0), 1.0, 2.0)
-    assert line.total == 36
-    assert line.waits == (2.0,) * 12
-
-
-def test_transfers_longer_than_computing():
-    """They follow each other without a gap; a submission starts when its own is there."""
-    line = run(TWELVE.plan(128, lookahead=1), 1.0, 2.0)
-    assert line.total == 24
-    assert line.waits == (1.0,) * 12
-
-
-def test_computing_longer_than_transfers():
-    line = run(TWELVE.plan(128, lookahead=1), 2.0, 1.0)
-    assert line.total == 24
-    assert line.waits == (0.0,) * 12
+@pytest.mark.parametrize(("budget", "lookahead", "compute", "transfer", "total", "wait"), [
+    # Nothing overlaps: 12 transfers of 2 and 12 submissions of 1.
+    pytest.param(64, 0, 1.0, 2.0, 36, 2.0, id="turns without a look-ahead"),
+    # Transfers follow each other without a gap; a submission starts when its own is there.
+    pytest.param(128, 1, 1.0, 2.0, 24, 1.0, id="transfers longer than computing"),
+    pytest.param(128, 1, 2.0, 1.0, 24, 0.0, id="computing longer than transfers")])
+def test_equal_weights(budget, lookahead, compute, transfer, total, wait):
+    line = run(TWELVE.plan(budget, lookahead=lookahead), compute, transfer)
+    assert line == Estimate(total, (wait,) * 12)
 
 
 def test_one_reload_that_waits_for_the_end_of_the_run():
