@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.graph.graph import Graph, Node
+from vkrt.dynamic.ranges import find_dynamic
+from vkrt.graph.graph import Graph, Node, node_of
+from vkrt.graph.symbols import Symbol, size_of
 from vkrt.ops.registry import known
 from vkrt.work.tensor import Constant, Tensor
 
@@ -64,6 +66,35 @@ def graph_of_node(op: str, *args: Any, **options: Any) -> Graph:
     node = new_node(op, *args, **options)
     inputs = dict.fromkeys(tensor for tensor in node.tensors() if tensor.constant is None)
     return Graph("network", list(inputs), list(node.outs), [node]).finish()
+
+
+class DynamicGraph:
+    """A graph in the making with the sizes that a file has, which are bounds."""
+
+    def __init__(self, *inputs: Tensor):
+        self.graph = Graph("made", list(inputs))
+
+    def symbol(self, kind: str, *args: Any, bound: int = 0) -> Symbol:
+        """A size of a tensor, or a number that is read or computed."""
+        symbol = size_of(*args) if kind == "size" else Symbol(kind, args, bound)
+        self.graph.chain.append(symbol)
+        return symbol
+
+    def add(self, op: str, args: Sequence[Any], *sizes: int, dtype: str = "float32") -> Tensor:
+        """A node with one result."""
+        out = Tensor(sizes, dtype)
+        node = node_of(op, args, (out,), f"node {len(self.graph.nodes)}")
+        self.graph.nodes.append(node)
+        self.graph.chain.append(node)
+        return out
+
+    def finish(self, *outputs: Any, finds_dynamic: bool = False) -> Graph:
+        """The graph; with its bounds and dynamic dimensions worked out, if asked for."""
+        self.graph.outputs = list(outputs)
+        self.graph.finish()
+        if finds_dynamic:
+            find_dynamic(self.graph)
+        return self.graph
 
 
 class Constants:

@@ -1,6 +1,7 @@
 """Kernels between delegates as nodes of the device. Needs no driver."""
 
 import pytest
+from graph_maker import value as t
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Node
@@ -8,11 +9,6 @@ from vkrt.graph.kernels import CONVERT, REFUSED, anything, on_device, split_argu
 from vkrt.graph.symbols import Symbol
 from vkrt.ops.registry import kernels, operator
 from vkrt.pte import TensorList
-from vkrt.work.tensor import Tensor
-
-
-def t(*sizes, dtype="float32"):
-    return Tensor(sizes, dtype)
 
 
 def nodes(name, args, *outs):

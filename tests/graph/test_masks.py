@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graph_maker import value as t
 from support import MODELS, graph_of_file
 
 from vkrt.graph.graph import Node
@@ -9,10 +10,6 @@ from vkrt.graph.masks import choose_by_masks
 from vkrt.work.tensor import Tensor
 
 PUT = "aten::index_put.out"
-
-
-def t(*sizes, dtype="float32"):
-    return Tensor(sizes, dtype, dtype)
 
 
 def mask(*sizes):

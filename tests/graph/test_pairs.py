@@ -1,6 +1,7 @@
 """Complex numbers outside of delegates as pairs of floats."""
 
 import pytest
+from graph_maker import value as t
 from support import graph_of_file
 
 from vkrt.errors import FormatError
@@ -8,10 +9,6 @@ from vkrt.graph.graph import Node
 from vkrt.graph.pairs import Pairs
 from vkrt.graph.symbols import size_of
 from vkrt.work.tensor import Constant, Tensor
-
-
-def t(*sizes, dtype="float32"):
-    return Tensor(sizes, dtype, dtype)
 
 
 def z(*sizes):

@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import itertools
+from functools import partialmethod
 
 import pytest
+from graph_maker import DynamicGraph, constant
 
 from vkrt.dynamic.extremes import MAX_POINTS, largest_and_near, live_bytes
-from vkrt.dynamic.ranges import find_dynamic
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import FormatError, InputError
-from vkrt.graph.graph import Graph, node_of
-from vkrt.graph.symbols import Symbol, size_of
+from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.plan import default_requirements
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 
-class Maker:
-    """Makes a graph by hand, with the sizes that a file has."""
-
-    def __init__(self, *inputs: Tensor):
-        self.graph = Graph("made", list(inputs))
-
-    def symbol(self, kind, *args) -> Symbol:
-        symbol = Symbol(kind, args, 0) if kind != "size" else size_of(*args)
-        self.graph.chain.append(symbol)
-        return symbol
-
-    def add(self, op, args, *sizes) -> Tensor:
-        out = Tensor(sizes, "float32")
-        node = node_of(op, args, (out,), f"node {len(self.graph.nodes)}")
-        self.graph.nodes.append(node)
-        self.graph.chain.append(node)
-        return out
-
-    def finish(self, *outputs) -> Graph:
-        self.graph.outputs = list(outputs)
-        find_dynamic(self.graph.finish())
-        return self.graph
+class Maker(DynamicGraph):
+    finish = partialmethod(DynamicGraph.finish, finds_dynamic=True)
 
 
-def rows(count: int, width: int = 4) -> Tensor:
-    return Tensor((count, width), "float32", dynamic_dims=(0,))
+def rows(count: int) -> Tensor:
+    return Tensor((count, 4), "float32", dynamic_dims=(0,))
 
 
-def table(count: int, width: int = 4) -> Tensor:
-    return Tensor((count, width), "float32",
-                  constant=Constant(0, 4 * count * width, "float32"))
+def table(count: int) -> Tensor:
+    return constant(count, 4)
 
 
 def rest_of_a_table(bound: int = 30) -> Graph:

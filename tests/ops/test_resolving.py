@@ -5,33 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from graph_maker import DynamicGraph, constant
 from support import graph_of_file
 
 from vkrt.dynamic.extremes import largest_and_near
-from vkrt.dynamic.ranges import find_dynamic
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
-from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in
+from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import compute, size_of, symbols_in
 from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import operators
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 
 @pytest.fixture
 def pair():
     return graph_of_file("pair-dyn")
-
-
-def add(graph: Graph, op: str, args, *outs: Tensor) -> Tensor:
-    """A node at the end of a graph made by hand."""
-    formulas = args if bounded(args) != args else None
-    node = Node(op, bounded(args), outs, f"node {len(graph.nodes)}", formulas=formulas)
-    graph.nodes.append(node)
-    graph.chain.append(node)
-    return outs[0]
 
 
 def test_the_bounds_are_the_graph_itself(pair):
@@ -86,12 +77,9 @@ def test_inputs_of_one_size_have_to_agree():
     """Where one of them had size 1, its row would be repeated."""
     x, y, row = (Tensor((n, 4), "float32", name=name, dynamic_dims=(0,) * (n > 1))
                  for n, name in ((8, "x"), (8, "y"), (1, "row")))
-    graph = Graph("forward", [x, y, row], [], [])
-    total, out = Tensor((8, 4), "float32"), Tensor((8, 4), "float32")
-    add(graph, "aten.add.Tensor", (x, y, 1), total)
-    graph.outputs.append(add(graph, "aten.mul.Tensor", (total, row), out))
-    graph.finish()
-    find_dynamic(graph)
+    make = DynamicGraph(x, y, row)
+    total = make.add("aten.add.Tensor", (x, y, 1), 8, 4)
+    graph = make.finish(make.add("aten.mul.Tensor", (total, row), 8, 4), finds_dynamic=True)
     assert resolve(graph, [(5, 4), (5, 4), (1, 4)]).outputs[0].sizes == (5, 4)
     for sizes, got in (((1, 4), "1 and 5"), ((5, 4), "5 and 1")):
         others = (6 - sizes[0], 4)
@@ -125,12 +113,9 @@ def test_what_repeats_tensors_wants_inputs_of_one_size_to_agree(op):
     if "mask" in op:
         y = replace(y, dtype="bool", host_dtype="bool")
     row = Tensor(sizes, kind, name="row")
-    graph = Graph("forward", [x, y, row], [], [])
-    args = arguments(x, y, row)
-    for size in symbols_in(args):
-        graph.chain.append(size)
-    graph.outputs.append(add(graph, op, args, Tensor((8, 4), dtype)))
-    find_dynamic(graph.finish())
+    make, args = DynamicGraph(x, y, row), arguments(x, y, row)
+    make.graph.chain += symbols_in(args)
+    graph = make.finish(make.add(op, args, 8, 4, dtype=dtype), finds_dynamic=True)
     assert resolve(graph, [(5, 4), (5, 4), sizes]).outputs[0].sizes == (5, 4)
     assert resolve(graph, [(1, 4), (1, 4), sizes]).outputs[0].sizes == (1, 4)
     with pytest.raises(InputError, match=rf"{op} .*node 0.*: the program has one size for "
@@ -163,19 +148,12 @@ def reading_graph() -> tuple[Graph, Read]:
     """Rows [p, p + S) of a table, where S is a size and p an element of the second input."""
     x = Tensor((4, 2), "float32", dynamic_dims=(0,))
     position = Tensor((1,), "int32")
-    table = Tensor((8, 2), "float32", constant=Constant(0, 64, "float32"))
-    read = Read(1, 0)
-    graph = Graph("reading", [x, position])
-    start = Symbol("read", (read,), 0)
-    length = size_of(x, 0)
-    end = Symbol("add", (start, length), 4)
-    graph.chain += [start, length, end]
-    rows = add(graph, "aten.slice_copy.Tensor", (table, 0, start, end, 1),
-               Tensor((4, 2), "float32"))
-    out = add(graph, "aten.add.Tensor", (rows, x, 1), Tensor((4, 2), "float32"))
-    graph.outputs = [out, 4]
-    graph.output_symbols = {1: end}
-    return graph.finish(), read
+    read, make = Read(1, 0), DynamicGraph(x, position)
+    start, length = make.symbol("read", read), make.symbol("size", x, 0)
+    end = make.symbol("add", start, length, bound=4)
+    rows = make.add("aten.slice_copy.Tensor", (constant(8, 2), 0, start, end, 1), 4, 2)
+    make.graph.output_symbols = {1: end}
+    return make.finish(make.add("aten.add.Tensor", (rows, x, 1), 4, 2), 4), read
 
 
 def test_values_read_from_inputs():
@@ -193,25 +171,20 @@ def test_values_read_from_inputs():
 def test_sizes_of_what_nobody_reads():
     """A tensor that is there for its size alone: no node runs, its size is known."""
     x = Tensor((6, 4), "float32", dynamic_dims=(0,))
-    graph = Graph("sizes", [x])
-    joined = add(graph, "aten.cat.default", ([x, x], 0), Tensor((12, 4), "float32"))
-    rows = size_of(joined, 0)
-    graph.chain.append(rows)
-    out = add(graph, "aten.full.default", ([rows, 2], 1.0), Tensor((12, 2), "float32"))
-    graph.outputs = [out]
-    graph.finish()
+    make = DynamicGraph(x)
+    joined = make.add("aten.cat.default", ([x, x], 0), 12, 4)
+    rows = make.symbol("size", joined, 0)
+    graph = make.finish(make.add("aten.full.default", ([rows, 2], 1.0), 12, 2))
     assert [node.op for node in graph.nodes] == ["aten.full.default"]
     assert resolve(graph, [(5, 4)]).outputs[0].sizes == (10, 2)
 
 
 def test_find_dynamic_leaves_what_has_to_stay():
     """Channels of a linear layer cannot be fewer; rows can."""
-    weight = Tensor((3, 4), "float32", constant=Constant(0, 48, "float32"))
     x = Tensor((2, 5, 4), "float32", dynamic_dims=(0, 1, 2))
-    graph = Graph("linear", [x])
-    graph.outputs = [add(graph, "aten.linear.default", (x, weight, None),
-                         Tensor((2, 5, 3), "float32"))]
-    find_dynamic(graph.finish())
+    make = DynamicGraph(x)
+    graph = make.finish(make.add("aten.linear.default", (x, constant(3, 4), None), 2, 5, 3),
+                        finds_dynamic=True)
     assert x.dynamic_dims == (0, 1) and graph.outputs[0].dynamic_dims == (0, 1)
     near = largest_and_near(graph)
     assert [g.inputs[0].sizes for g in near] == [(2, 5, 4), (1, 4, 4)]
@@ -219,11 +192,10 @@ def test_find_dynamic_leaves_what_has_to_stay():
 
 def test_many_inputs_are_not_tried_for_ever():
     """Beyond a number of tries the rest counts as dynamic."""
-    weight = Tensor((3, 5), "float32", constant=Constant(0, 60, "float32"))
-    graph = Graph("many", [Tensor((4, 5), "float32", dynamic_dims=(0, 1)) for _ in range(30)])
-    graph.outputs = [add(graph, "aten.linear.default", (x, weight, None), Tensor((4, 3), "float32"))
-                     for x in graph.inputs]
-    find_dynamic(graph.finish())
+    weight = constant(3, 5)
+    make = DynamicGraph(*(Tensor((4, 5), "float32", dynamic_dims=(0, 1)) for _ in range(30)))
+    graph = make.finish(*(make.add("aten.linear.default", (x, weight, None), 4, 3)
+                          for x in make.graph.inputs), finds_dynamic=True)
     dims = [x.dynamic_dims for x in graph.inputs]
     assert dims[0] == (0,) and dims[-1] == (0, 1)
 
@@ -244,13 +216,10 @@ def test_arithmetic_that_has_no_result(kind, a, b):
 
 def test_division_by_a_size_that_becomes_0():
     x = Tensor((4,), "float32", dynamic_dims=(0,))
-    graph = Graph("division", [x])
-    size = size_of(x, 0)
-    less = Symbol("sub", (size, 2), 2)
-    part = Symbol("floordiv", (8, less), 4)
-    graph.chain += [size, less, part]
-    graph.outputs = [add(graph, "aten.full.default", ([part], 0.0), Tensor((4,), "float32"))]
-    graph.finish()
+    make = DynamicGraph(x)
+    less = make.symbol("sub", make.symbol("size", x, 0), 2, bound=2)
+    part = make.symbol("floordiv", 8, less, bound=4)
+    graph = make.finish(make.add("aten.full.default", ([part], 0.0), 4))
     assert resolve(graph, [(3,)]).outputs[0].sizes == (8,)
     with pytest.raises(InputError, match=r"a symbol \(floordiv\)"):
         resolve(graph, [(2,)])
@@ -289,12 +258,10 @@ def test_all_records_are_the_same_where_nothing_changes(pair):
 def test_a_node_behind_one_that_changes_is_not_reused():
     """Fixed tensors that a changed node has looked at may lie otherwise: no records are kept."""
     fixed, x = Tensor((1, 4), "float32"), Tensor((6, 4), "float32", dynamic_dims=(0,))
-    graph = Graph("taint", [fixed, x])
-    before = add(graph, "aten.relu.default", (fixed,), Tensor((1, 4), "float32"))
-    joined = add(graph, "aten.add.Tensor", (x, before, 1), Tensor((6, 4), "float32"))
-    after = add(graph, "aten.neg.default", (before,), Tensor((1, 4), "float32"))
-    graph.outputs = [joined, after]
-    graph.finish()
+    make = DynamicGraph(fixed, x)
+    before = make.add("aten.relu.default", (fixed,), 1, 4)
+    joined = make.add("aten.add.Tensor", (x, before, 1), 6, 4)
+    graph = make.finish(joined, make.add("aten.neg.default", (before,), 1, 4))
     base = lower(graph, Target())
     small = resolve(graph, [(1, 4), (2, 4)])
     assert small.nodes[2] is graph.nodes[2]

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+from graph_maker import value as t
 
 from vkrt import pte
 from vkrt.dynamic.ranges import find_dynamic
@@ -13,14 +14,9 @@ from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import DtypeRule
 from vkrt.ops.registry import infer, kernels, mutated, operator, operators
 from vkrt.ops.schema import Schema
-from vkrt.work.tensor import Tensor
 
 MODELS = Path(__file__).parent.parent / "models"
 INT64_MAX = (1 << 63) - 1
-
-
-def t(*sizes, dtype="float32"):
-    return Tensor(sizes, dtype)
 
 
 def i(*sizes):

@@ -5,7 +5,7 @@ import random
 import pytest
 from stream_samples import Program, check, could_start, in_sequence, random_program, starts
 
-from vkrt.plan.stream.records import Cost, Reload
+from vkrt.plan.stream.records import Cost, Reload, StreamPlan
 from vkrt.plan.stream.time import simulate_run
 
 SEEDS = (*range(8), 11, 14, 27)
@@ -144,6 +144,13 @@ def costs(sample: Program, compute: list[float], transfer: float) -> Cost:
     return Cost(tuple(compute), sum(w.nbytes for w in sample.weight_table) / transfer)
 
 
+def seconds(sample: Program, plan: StreamPlan, cost: Cost) -> float:
+    """What a run takes."""
+    return simulate_run(plan, cost.submission_seconds(plan.submissions),
+                        {w: cost.weight_seconds(sample.weight_table[w].nbytes)
+                         for w in plan.streamed}).total
+
+
 def test_one_is_enough_for_equal_layers():
     sample = in_sequence(*[64] * 12)
     for transfer in (1.0, 12.0, 50.0):
@@ -160,15 +167,13 @@ def test_more_where_layers_are_uneven():
     tight = sample.plan(128, cost=cost)
     assert tight.lookahead == 1 and tight.bytes_per_run == 1024
 
-    def seconds(plan):
-        return simulate_run(plan, cost.submission_seconds(plan.submissions),
-                            {w: cost.weight_seconds(64) for w in plan.streamed}).total
-
-    assert seconds(roomy) < 0.98 * seconds(sample.plan(64 * 5, lookahead=1, cost=cost))
+    one = sample.plan(64 * 5, lookahead=1, cost=cost)
+    assert seconds(sample, roomy, cost) < 0.98 * seconds(sample, one, cost)
     # One more gains no more than two percent, or does not fit.
     more = roomy.lookahead + 1
     assert (more > 4 or sample.plan(None, lookahead=more).minimum_budget > 64 * 5
-            or seconds(sample.plan(64 * 5, lookahead=more, cost=cost)) >= 0.98 * seconds(roomy))
+            or seconds(sample, sample.plan(64 * 5, lookahead=more, cost=cost), cost)
+            >= 0.98 * seconds(sample, roomy, cost))
 
 
 def test_moves_shorten_a_run():
@@ -178,10 +183,6 @@ def test_moves_shorten_a_run():
     one, free = sample.plan(720, lookahead=1), sample.plan(720)
     assert one.pool_bytes == free.pool_bytes and one.streamed == free.streamed
 
-    def total(plan):
-        return simulate_run(plan, cost.submission_seconds(plan.submissions),
-                            {w: cost.weight_seconds(sample.weight_table[w].nbytes)
-                             for w in plan.streamed}).total
-
-    assert starts(one) != starts(free) and total(free) <= total(one)
+    assert starts(one) != starts(free)
+    assert seconds(sample, free, cost) <= seconds(sample, one, cost)
     assert all(isinstance(r, Reload) for r in free.reloads)
