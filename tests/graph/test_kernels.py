@@ -57,8 +57,7 @@ def test_nodes_of_delegates_stay():
 SPLIT = [
     ("aten::abs.out", (0, 1, 1), [None] * 2, (), ((0,), (1,))),
     ("aten::zeros.out", (3, 1, 1), [None] * 4, (), ((3,), (1,))),
-    ("aten::sort.values", (0, 1, 2, 3, 4), [*[None] * 4, TensorList((2, 3))], (),
-     ((0, 1), (2, 3))),
+    ("aten::sort.values", (0, 1, 2, 3, 4), [*[None] * 4, TensorList((2, 3))], (), ((0, 1), (2, 3))),
     ("aten::split_copy.out", (0, 1, 1), [None, TensorList((5, 6))], (), ((0,), (5, 6))),
     ("aten::split_copy.out", (0, 1, 2), [None, TensorList((5, 6)), TensorList((5, 6))], (),
      ((0,), (5, 6))),

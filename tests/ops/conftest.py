@@ -23,6 +23,5 @@ def apart(monkeypatch):
     from vkrt.runtime import open_device
 
     monkeypatch.setattr("vkrt.plan.blocks.pack", spread)
-    monkeypatch.setattr(open_device, "requirements_of",
-                        with_gaps(open_device.requirements_of))
+    monkeypatch.setattr(open_device, "requirements_of", with_gaps(open_device.requirements_of))
     monkeypatch.setattr(loaded, "Weights", SparseWeights)

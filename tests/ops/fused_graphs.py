@@ -124,8 +124,7 @@ def attention(op: str, count: int, start: int, dtype: str = "float32", turned: i
     """
     heads, kv_heads, size, rows = sizes
     constants = Constants()
-    order = (lambda h: (batch, h, count, size)) if lifted else (
-        lambda h: (batch, count, h, size))
+    order = (lambda h: (batch, h, count, size)) if lifted else (lambda h: (batch, count, h, size))
     q, k = (Tensor(order(h), dtype) for h in (heads, kv_heads))
     caches = [Tensor((batch, rows, kv_heads, size), dtype) for _ in range(2)]
     value = Tensor((batch, count, kv_heads, size), dtype)

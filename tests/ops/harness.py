@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.device.policy import SWIFTSHADER, target_of
+from vkrt.device.policy import SWIFTSHADER
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import RuntimeScalar
 from vkrt.lowering.lowering import lower
@@ -89,9 +89,6 @@ class Sample:
         return [a for arg in self.args for a in (arg if isinstance(arg, list) else [arg])
                 if isinstance(a, np.ndarray)]
 
-    def has_floats(self) -> bool:
-        return any(a.dtype == np.float32 for a in self.arrays())
-
 
 @dataclass
 class Case:
@@ -126,7 +123,7 @@ def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case
         layout: "channels_last" gives inputs of 3 and more dimensions with dimension 1 innermost in
             memory (they come from a permutation).
     """
-    args = each(lambda a: _halved(a) if half else a, sample.args)
+    args = each(_halved, sample.args) if half else list(sample.args)
     expected = sample.expect
     if callable(expected):
         with np.errstate(all="ignore"):
@@ -215,7 +212,7 @@ def is_finite(case: Case) -> bool:
     """Whether neither the inputs nor the results hold infinities or NaN, in their precision."""
     half = any(a.dtype == np.float16 for a in case.inputs)
     largest = np.finfo(np.float16 if half else np.float32).max
-    return all((np.abs(a) <= largest).all() for a in (*case.inputs, *map(np.asarray, case.expected))
+    return all((np.abs(a) <= largest).all() for a in map(np.asarray, (*case.inputs, *case.expected))
                if a.dtype.kind == "f")
 
 
@@ -230,11 +227,7 @@ def in_images(members: Sequence[Variant], half: bool, info: Any, target: Target)
 
 
 def check(results: Sequence[np.ndarray], case: Case) -> None:
-    """Compares results with a case's expectation.
-
-    Raises:
-        AssertionError: saying how far off which result is.
-    """
+    """Compares results with a case's expectation; an error says how far off which result is."""
     assert len(results) == len(case.expected)
     for index, (result, expected) in enumerate(zip(results, case.expected)):
         expected = np.asarray(expected)
@@ -256,8 +249,7 @@ def check(results: Sequence[np.ndarray], case: Case) -> None:
         error = result[finite].astype(np.float64) - wanted
         if not error.size:
             continue
-        norm = np.linalg.norm(wanted)
-        distance = np.linalg.norm(error) / (norm or 1.0)
+        distance = np.linalg.norm(error) / (np.linalg.norm(wanted) or 1.0)
         assert distance <= case.rtol, f"result {index}: relative L2 error {distance:.3g}"
         largest = np.abs(error).max() / (np.abs(wanted).max() or 1.0)
         assert largest <= case.rtol * LARGEST_ERROR, f"result {index}: error {largest:.3g}"
@@ -275,11 +267,7 @@ def check_each(members: Sequence[object], cases: Sequence[Case], results: Sequen
 
 
 def check_leaks(results: Sequence[np.ndarray], case: Case) -> None:
-    """Makes sure that every element that should be finite is.
-
-    Raises:
-        AssertionError: saying how many of which result are not.
-    """
+    """Makes sure that every element that should be finite is; an error says how many are not."""
     for index, (result, expected) in enumerate(zip(results, case.expected, strict=True)):
         expected = np.asarray(expected)
         if result.dtype.kind == "f" and expected.dtype.kind == "f":
@@ -332,23 +320,17 @@ class Variant:
         return replace(self, sample=replace(sample, args=args))
 
 
-def fits_images(variant: Variant, device: Any) -> bool:
-    """Whether the sample's program needs no buffers instead of images: one that does would send
-    all samples it shares a program with to buffers."""
-    return not lower(variant.case().graph, target_of(device.info, "texture3d")).notes
-
-
 def variants() -> Iterator[Variant]:
     """Every sample in the precisions and layouts that differ for it."""
     for sample in samples():
-        deep = any(a.ndim >= 3 for index, arg in enumerate(sample.args)
-                   if index not in sample.constants
-                   for a in (arg if isinstance(arg, list) else [arg]) if isinstance(a, np.ndarray))
-        for half in (False, True):
-            if half and not (sample.half and sample.has_floats() and callable(sample.expect)):
-                continue
+        can_be_half = (sample.half and callable(sample.expect)
+                       and any(a.dtype == np.float32 for a in sample.arrays()))
+        inputs = replace(sample, args=[arg for index, arg in enumerate(sample.args)
+                                       if index not in sample.constants])
+        is_deep = any(a.ndim >= 3 for a in inputs.arrays())
+        for half in (False, True) if can_be_half else (False,):
             for layout in sample.layouts:
-                if layout == "plain" or deep:
+                if layout == "plain" or is_deep:
                     yield Variant(sample, half, layout)
 
 
@@ -358,13 +340,6 @@ def grouped() -> dict[tuple[str, bool, str], list[Variant]]:
     for variant in variants():
         groups.setdefault(variant.group, []).append(variant)
     return groups
-
-
-def _moved(value: Any, inputs: int) -> Any:
-    """An argument in a program that has so many inputs before those of the argument's."""
-    if not isinstance(value, RuntimeScalar):
-        return value
-    return RuntimeScalar(value, value.tensor, replace(value.read, input=value.read.input + inputs))
 
 
 def merged(cases: Sequence[Case]) -> tuple[Graph, bytes, list[np.ndarray]]:
@@ -377,7 +352,9 @@ def merged(cases: Sequence[Case]) -> tuple[Graph, bytes, list[np.ndarray]]:
             tensor.constant = replace(tensor.constant, offset=tensor.constant.offset + len(data))
         data += case.data
         for node in case.graph.nodes:
-            node.args = tuple(_moved(arg, len(graph.inputs)) for arg in node.args)
+            node.args = tuple(RuntimeScalar(arg, arg.tensor, replace(
+                arg.read, input=arg.read.input + len(graph.inputs)))
+                if isinstance(arg, RuntimeScalar) else arg for arg in node.args)
         graph.inputs += case.graph.inputs
         graph.outputs += case.graph.outputs
         graph.nodes += case.graph.nodes
@@ -398,3 +375,20 @@ def integers(*sizes: int, low: int = -9, high: int = 10, seed: int = 0) -> np.nd
 
 def booleans(*sizes: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed + math.prod(sizes)).random(sizes) < 0.5
+
+
+def small(*sizes: int, dtype: type = np.uint8) -> np.ndarray:
+    """Small whole numbers of 8 bits."""
+    return integers(*sizes, low=0 if dtype == np.uint8 else -9).astype(dtype)
+
+
+def of_each_dtype(*sizes: int) -> dict[str, np.ndarray]:
+    """An array in every dtype whose elements move."""
+    return {"float32": normal(*sizes), "int32": integers(*sizes),
+            "bool": np.asarray(booleans(*sizes)), "uint8": small(*sizes),
+            "int8": small(*sizes, dtype=np.int8)}
+
+
+def by(sizes: Sequence[int]) -> str:
+    """Sizes in the names of samples."""
+    return "x".join(map(str, sizes))

@@ -7,128 +7,51 @@ import math
 import numpy as np
 
 
-def windows(x: np.ndarray, kernel, stride, dilation, out_sizes):
-    """For every tap (ky, kx) the pixels of x [.., H, W] it meets, each [.., OH, OW]."""
-    (ky, kx), (sy, sx), (dy, dx), (oh, ow) = kernel, stride, dilation, out_sizes
-    for i in range(ky):
-        for j in range(kx):
-            top, left = i * dy, j * dx
-            yield i, j, x[..., top:top + (oh - 1) * sy + 1:sy, left:left + (ow - 1) * sx + 1:sx]
+def taps(kernel, stride, dilation, out_sizes):
+    """For every tap of a kernel its place there, and the pixels that it meets, as slices."""
+    for tap in np.ndindex(*kernel):
+        yield tap, tuple(slice(k * dil, k * dil + (size - 1) * step + 1, step)
+                         for k, step, dil, size in zip(tap, stride, dilation, out_sizes))
 
 
-def padded(x: np.ndarray, padding, more=(0, 0), value: float = 0.0) -> np.ndarray:
-    """x [.., H, W] with `padding` on every side and `more` at the end."""
-    widths = [(0, 0)] * (x.ndim - 2) + [(p, p + m) for p, m in zip(padding, more)]
-    return np.pad(x.astype(np.float64), widths, constant_values=value)
+def groups_of(count, *channels):
+    """For every group the slices of its channels, of so many in all."""
+    for group in range(count):
+        yield [slice(group * n // count, (group + 1) * n // count) for n in channels]
 
 
-def conv_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """Pixels of a convolution's result along one dimension."""
-    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+def biased(x, bias):
+    return x if bias is None else x + bias.reshape(-1, *[1] * (x.ndim - 2))
 
 
-def conv2d(x, weight, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    """x [N, C, H, W] by weight [O, C / groups, kh, kw]."""
-    channels, inputs, *kernel = weight.shape
-    sizes = tuple(conv_size(*numbers) for numbers in
-                  zip(x.shape[2:], kernel, stride, padding, dilation))
+def conv(x, weight, bias, stride, padding, dilation, groups=1):
+    """x [N, C, ..] by weight [O, C / groups, ..]."""
+    channels, _, *kernel = weight.shape
+    sizes = [(size + 2 * pad - dil * (k - 1) - 1) // step + 1
+             for size, k, step, pad, dil in zip(x.shape[2:], kernel, stride, padding, dilation)]
     out = np.zeros((x.shape[0], channels, *sizes))
-    x = padded(x, padding)
-    each = channels // groups
-    for group in range(groups):
-        part = slice(group * each, (group + 1) * each)
-        source = x[:, group * inputs:(group + 1) * inputs]
-        for ky, kx, pixels in windows(source, kernel, stride, dilation, sizes):
-            taps = weight[part, :, ky, kx].astype(np.float64)
-            out[:, part] += np.einsum("oi,nihw->nohw", taps, pixels)
-    return out if bias is None else out + bias[:, None, None]
+    x = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *((pad, pad) for pad in padding)])
+    for part, source in groups_of(groups, channels, x.shape[1]):
+        for tap, pixels in taps(kernel, stride, dilation, sizes):
+            weights = weight[(part, ..., *tap)].astype(np.float64)
+            out[:, part] += np.einsum("oi,ni...->no...", weights, x[(slice(None), source, *pixels)])
+    return biased(out, bias)
 
 
-def conv1d(x, weight, bias, stride=1, padding=0, dilation=1, groups=1):
-    """x [N, C, L] by weight [O, C / groups, k]."""
-    return conv2d(x[:, :, None], weight[:, :, None], bias, (1, stride), (0, padding),
-                  (1, dilation), groups)[:, :, 0]
-
-
-def conv_transpose2d(x, weight, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1),
-                     output_padding=(0, 0), groups=1):
-    """x [N, C, H, W] by weight [C, O / groups, kh, kw]: every pixel is spread over the result."""
+def conv_transpose(x, weight, bias, stride, padding, dilation, output_padding, groups=1):
+    """x [N, C, ..] by weight [C, O / groups, ..]: every pixel is spread over the result."""
     inputs, each, *kernel = weight.shape
-    full = [(size - 1) * step + dil * (k - 1) + 1
-            for size, step, dil, k in zip(x.shape[2:], stride, dilation, kernel)]
     # What is padded is cut off again; what is added at the end may reach beyond the full size.
-    whole = np.zeros((x.shape[0], each * groups, *(a + b for a, b in zip(full, output_padding))))
-    for group in range(groups):
-        source = slice(group * inputs // groups, (group + 1) * inputs // groups)
-        part = slice(group * each, (group + 1) * each)
-        for ky in range(kernel[0]):
-            for kx in range(kernel[1]):
-                top, left = ky * dilation[0], kx * dilation[1]
-                taps = weight[source, :, ky, kx].astype(np.float64)
-                whole[:, part, top:top + (x.shape[2] - 1) * stride[0] + 1:stride[0],
-                      left:left + (x.shape[3] - 1) * stride[1] + 1:stride[1]] += np.einsum(
-                          "io,nihw->nohw", taps, x[:, source])
-    out = whole[:, :, padding[0]:whole.shape[2] - padding[0],
-                padding[1]:whole.shape[3] - padding[1]]
-    return out if bias is None else out + bias[:, None, None]
-
-
-def conv_transpose1d(x, weight, bias, stride=1, padding=0, dilation=1, output_padding=0, groups=1):
-    """x [N, C, L] by weight [C, O / groups, k]."""
-    return conv_transpose2d(x[:, :, None], weight[:, :, None], bias, (1, stride), (0, padding),
-                            (1, dilation), (0, output_padding), groups)[:, :, 0]
-
-
-def pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1,
-              ceil: bool = False) -> int:
-    """Pixels of a pooling's result: a last window has to start inside the image or its left pad."""
-    span = size + 2 * padding - dilation * (kernel - 1) - 1
-    count = (-(-span // stride) if ceil else span // stride) + 1
-    return count - 1 if ceil and (count - 1) * stride >= size + padding else count
-
-
-def _pool_sizes(x, kernel, stride, padding, dilation, ceil):
-    return tuple(pool_size(*numbers, ceil)
-                 for numbers in zip(x.shape[-2:], kernel, stride, padding, dilation))
-
-
-def max_pool2d(x, kernel, stride, padding=(0, 0), dilation=(1, 1), ceil=False):
-    """The largest elements and their places y * W + x."""
-    height, width = x.shape[-2:]
-    sizes = _pool_sizes(x, kernel, stride, padding, dilation, ceil)
-    best = np.full((*x.shape[:-2], *sizes), -math.inf)
-    index = np.zeros(best.shape, np.int64)
-    for where in np.ndindex(best.shape):
-        *outer, oy, ox = where
-        for ky in range(kernel[0]):
-            for kx in range(kernel[1]):
-                y = oy * stride[0] - padding[0] + ky * dilation[0]
-                column = ox * stride[1] - padding[1] + kx * dilation[1]
-                if 0 <= y < height and 0 <= column < width:
-                    value = x[(*outer, y, column)]
-                    if value > best[where] or value != value:
-                        best[where], index[where] = value, y * width + column
-    return best, index
-
-
-def avg_pool2d(x, kernel, stride, padding=(0, 0), ceil=False, include_pad=True, divisor=None):
-    """Means of windows; a window may reach beyond the padding with `ceil`, which never counts."""
-    height, width = x.shape[-2:]
-    sizes = _pool_sizes(x, kernel, stride, padding, (1, 1), ceil)
-    out = np.zeros((*x.shape[:-2], *sizes))
-    for oy in range(sizes[0]):
-        for ox in range(sizes[1]):
-            top, left = oy * stride[0] - padding[0], ox * stride[1] - padding[1]
-            bottom = min(top + kernel[0], height + padding[0])
-            right = min(left + kernel[1], width + padding[1])
-            area = (bottom - top) * (right - left)
-            top, bottom = max(top, 0), min(bottom, height)
-            left, right = max(left, 0), min(right, width)
-            if not include_pad:
-                area = (bottom - top) * (right - left)
-            total = x[..., top:bottom, left:right].astype(np.float64).sum((-2, -1))
-            out[..., oy, ox] = total / (divisor or area)
-    return out
+    whole = np.zeros((x.shape[0], each * groups, *(
+        (size - 1) * step + dil * (k - 1) + 1 + more for size, step, dil, k, more in
+        zip(x.shape[2:], stride, dilation, kernel, output_padding))))
+    for source, part in groups_of(groups, inputs, each * groups):
+        for tap, pixels in taps(kernel, stride, dilation, x.shape[2:]):
+            weights = weight[(source, ..., *tap)].astype(np.float64)
+            whole[(slice(None), part, *pixels)] += np.einsum("io,ni...->no...", weights,
+                                                             x[:, source])
+    return biased(whole[(..., *(slice(pad, size - pad)
+                                for pad, size in zip(padding, whole.shape[2:])))], bias)
 
 
 def pixel_shuffle(x, factor: int):

@@ -46,8 +46,7 @@ def test_members(groups, keys, texels, changes, members):
 def kernels(sizes, **changes) -> set[str]:
     graph = Variant(_custom(sizes), False, "plain").case().graph
     steps = lower(graph, replace(SHARING, **changes)).steps
-    return {step.shader.partition(".")[0] for step in steps
-            if step.shader.startswith("attention")}
+    return {step.shader.partition(".")[0] for step in steps if step.shader.startswith("attention")}
 
 
 def test_one_dispatch_or_three():

@@ -271,8 +271,7 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, s
     causal = sees == "causal"
     made = Cached(sizes, dtype, apart, causal, batch,
                   Tensor(masks[0].shape, "float32") if masks else None)
-    arrays = [normal(*x.sizes, seed=seed).astype(dtype)
-              for seed, x in enumerate(made.inputs[:3])]
+    arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(made.inputs[:3])]
     before = {cache.name: any_cache(cache.sizes, seed) for seed, cache in enumerate(made.caches)}
     count, start = sizes[0], sizes[5]
     own = policy_of(device.info)

@@ -103,8 +103,7 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
     """
     result = []
     for storage in STORAGES:
-        target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
-                        scratch="any")
+        target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384, scratch="any")
         plain = lower(graph, target)
         result.append((f"{sample}-{storage}", plain))
         if not everywhere:
@@ -135,8 +134,7 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
                 result.append((f"{sample}-{storage}-{registers}",
                                lower(graph, replace(target, tuning=fewer))))
         # With weights that lanes hand round, wherever a kernel does it
-        families = {getattr(step, "shader", "").split(".")[0].split("_")[0]
-                    for step in plain.steps}
+        families = {getattr(step, "shader", "").split(".")[0].split("_")[0] for step in plain.steps}
         if families.isdisjoint(families_of_lanes()):
             continue
         work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))

@@ -18,16 +18,15 @@ from harness import (
     check,
     check_each,
     check_leaks,
-    fits_images,
     grouped,
-    is_finite,
+    in_images,
     merged,
     variants,
 )
 from selection import chosen
 from support import execute, open_method
 
-from vkrt.device.policy import SWIFTSHADER
+from vkrt.device.policy import target_of
 
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
 # The samples of one operator in one precision and layout, in a storage
@@ -91,10 +90,8 @@ def test_specialized(variant: Variant, device):
 @pytest.mark.parametrize(("group", "storage"), _parameters())
 @pytest.mark.usefixtures("apart")
 def test_all_samples(group: list[Variant], storage: str, device):
-    group = [v for v in group if storage != "texture3d" or fits_images(v, device)]
-    if storage == "texture3d" and device.info.driver_id == SWIFTSHADER and group and group[0].half:
-        # Its half-precision images turn infinities into NaN.
-        group = [v for v in group if is_finite(v.case())]
+    if storage == "texture3d":
+        group = in_images(group, group[0].half, device.info, target_of(device.info, storage))
     if not group:
         pytest.skip("no sample fits this device's images")
     cases = [variant.case() for variant in group]

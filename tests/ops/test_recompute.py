@@ -105,8 +105,7 @@ def near_misses() -> dict[str, Network]:
     read.node("aten.add.Tensor", read.last, read.node("aten.mean.dim", image, [1], True, None), 1)
     by_rows = Network(1, 3, 17, 17)
     image = by_rows.convolution(48)
-    by_rows.node("aten.mul.Tensor", image,
-                 by_rows.node("aten.mean.dim", image, [2], True, None))
+    by_rows.node("aten.mul.Tensor", image, by_rows.node("aten.mean.dim", image, [2], True, None))
     small = Network(1, 3, 17, 17)
     small.convolution(48, stride=4)
     squeeze(small)

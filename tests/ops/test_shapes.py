@@ -107,8 +107,7 @@ KNOWN = [
     # windows
     ("aten.convolution.default", conv((1, 3, 11, 7), (5, 3, 3, 2), [2, 1], [1, 0], [1, 2]),
      [(1, 5, 6, 5)]),
-    ("aten.convolution.default", conv((2, 6, 9), (4, 3, 3), [2], [0], [2], groups=2),
-     [(2, 4, 3)]),
+    ("aten.convolution.default", conv((2, 6, 9), (4, 3, 3), [2], [0], [2], groups=2), [(2, 4, 3)]),
     ("aten.convolution.default",
      conv((1, 4, 5, 6), (4, 3, 3, 3), [2, 3], [1, 0], [1, 1], True, [1, 2], 2), [(1, 6, 10, 20)]),
     ("aten.convolution.default", conv((1, 2, 5, 5), (2, 2, 1, 1), [2], [0], [1]), [(1, 2, 3, 3)]),

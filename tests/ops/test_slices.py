@@ -56,8 +56,7 @@ def products(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if INPUTS in node.attributes]
 
 
-@pytest.mark.parametrize(("make", "count"), [
-    (expanded, 2), (mlp, 1), (lambda: mlp(gated=True), 1)])
+@pytest.mark.parametrize(("make", "count"), [(expanded, 2), (mlp, 1), (lambda: mlp(gated=True), 1)])
 def test_chains(make, count):
     fused = rewritten(make().graph(), skipped=SKIPPED)
     found = list(chains(fused))
@@ -192,8 +191,7 @@ def test_same_numbers(make, storage, device):
 def test_any_chain(seed, device):
     net = any_chain(seed)
     whole, _ = run(net, device, "speed", "texel", fusions=WHOLE)
-    parts, _ = run(net, device, "speed", "texel", sliced(net.graph(), 2 + seed % 4),
-                   fusions=WHOLE)
+    parts, _ = run(net, device, "speed", "texel", sliced(net.graph(), 2 + seed % 4), fusions=WHOLE)
     near(parts, whole)
 
 

@@ -13,9 +13,11 @@ import math
 from itertools import product
 
 import numpy as np
-from harness import SPREADING, Sample, Variant, fits_images, grouped, merged, normal
+from harness import SPREADING, Sample, Variant, grouped, in_images, merged, normal
 from samples.convolution import convolution
 from support import in_every_storage, open_method
+
+from vkrt.device.policy import target_of
 
 # Input channels, output channels, kernel, dilation
 WINDOWS = list(product((1, 3, 6), (1, 5), ((3, 3), (1, 5), (2, 6), (4, 4)), (1, 2)))
@@ -41,8 +43,9 @@ def windows_with(number: float) -> list[Variant]:
 
 @in_every_storage
 def test_convolutions(storage, device):
-    samples = [variant for variant in grouped()[SPREADING]
-               if storage != "texture3d" or fits_images(variant, device)]
+    samples = grouped()[SPREADING]
+    if storage == "texture3d":
+        samples = in_images(samples, False, device.info, target_of(device.info, storage))
     graph, data, _ = merged([variant.case() for variant in (*windows_with(0.0), *samples)])
     with open_method(graph, data, device, storage=storage, winograd="off") as method:
         for number in NUMBERS:

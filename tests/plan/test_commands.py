@@ -27,8 +27,7 @@ NAMES = ("mlp", "lstm_cell", "branches", "places", "quantized_mlp")
 FEW = Specialization()
 
 
-@pytest.fixture(params=[(name, storage) for name in NAMES for storage in STORAGES],
-                ids="-".join)
+@pytest.fixture(params=[(name, storage) for name in NAMES for storage in STORAGES], ids="-".join)
 def planned(request):
     """A command list and its memory plan."""
     name, storage = request.param

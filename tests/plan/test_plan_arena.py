@@ -33,8 +33,7 @@ def check(requests, packing, granularity=1):
             assert end <= packing.offsets[j] or ends[j] <= start
             if a.image != b.image:
                 pages = range(start // granularity, (end - 1) // granularity + 1)
-                others = range(packing.offsets[j] // granularity,
-                               (ends[j] - 1) // granularity + 1)
+                others = range(packing.offsets[j] // granularity, (ends[j] - 1) // granularity + 1)
                 assert pages.stop <= others.start or others.stop <= pages.start
 
 

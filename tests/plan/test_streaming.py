@@ -349,8 +349,7 @@ def test_the_message_names_the_parts():
                        r"\(10,000 for everything but weights, 8,800 of weights that stay, 12,800 "
                        r"of a pool for 10 weights at a lookahead of 1; a lookahead of 0 needs "
                        r"25,200\)"):
-        in_sequence(*[6400] * 10, 2400, 6400).plan(5000, fixed_bytes=10000,
-                                                   streamable=range(10))
+        in_sequence(*[6400] * 10, 2400, 6400).plan(5000, fixed_bytes=10000, streamable=range(10))
 
 
 def test_a_look_ahead_beyond_the_layers():

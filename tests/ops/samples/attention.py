@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from harness import RunTime, Sample, normal
+from harness import RunTime, Sample, by, normal
 
 # Queries, heads, heads of the cache, elements a head, rows of the cache, position
 SIZES = [(1, 4, 4, 8, 12, 0), (1, 6, 2, 16, 21, 20), (5, 3, 1, 12, 9, 4), (3, 2, 2, 4, 3, 0),
@@ -66,14 +66,14 @@ def _cached(sizes, causal=True, scale=None, factor=1.0, constants=(), name="",
     return Sample("sdpa_with_kv_cache.default",
                   [query, *new, *caches, start, 1, mask, 0, causal, scale], cached,
                   constants=constants, rtol=2e-6,
-                  name=name or f"{'x'.join(map(str, sizes))}-{causal}-{scale}")
+                  name=name or f"{by(sizes)}-{causal}-{scale}")
 
 
 def _custom(sizes, causal=True, constants=(), batch=1, mask=None) -> Sample:
     query, _, caches, start = _arrays(sizes, batch=batch)
     return Sample("llama.custom_sdpa.default", [query, *caches, start, mask, 0.0, causal, None],
                   attention, constants=constants, rtol=2e-6,
-                  name=f"{batch}x{'x'.join(map(str, sizes))}-{causal}-{constants}"
+                  name=f"{batch}x{by(sizes)}-{causal}-{constants}"
                   f"{'' if mask is None else f'-{mask.dtype}{mask.shape}'}")
 
 
@@ -83,7 +83,7 @@ def _batches() -> list[Sample]:
     for sizes in (SIZES[1], SIZES[2], SIZES[4], (2, 3, 3, 10, 9, 5), (9, 6, 2, 5, 14, 3)):
         count, heads, *_, rows, start = sizes
         found += [_cached(sizes, batch=batch, late=late,
-                          name=f"{batch}x{'x'.join(map(str, sizes))}{'-late' * late}")
+                          name=f"{batch}x{by(sizes)}{'-late' * late}")
                   for batch, late in ((2, False), (3, True), (1, True))]
         found += [_custom(sizes, False, (), batch, any_mask(*mask, dtype=dtype))
                   for batch, mask, dtype in (
@@ -91,7 +91,7 @@ def _batches() -> list[Sample]:
                       (2, (2, heads, count, rows), "bool"), (2, (heads, 1, rows), "float32"),
                       (1, (1, 1, 1, rows), "bool"))]
         found += [_cached(sizes, causal=False, batch=2, mask=any_mask(2, 1, count, rows),
-                          name=f"masked-{'x'.join(map(str, sizes))}"),
+                          name=f"masked-{by(sizes)}"),
                   _update(sizes, batch=2), _update(sizes, late=True, batch=3)]
     return found
 
@@ -114,7 +114,7 @@ def _plain(sizes, mask=None, scale=None, constants=(), name="") -> Sample:
     if mask is not None:
         mask = np.where(normal(*mask, seed=3) > 0.5, np.float32(-1e4), normal(*mask, seed=4))
     return Sample("et_vk.sdpa.default", [*arrays, mask, scale], plain, constants=constants,
-                  rtol=2e-6, name=f"{'x'.join(map(str, sizes))}-{name}"
+                  rtol=2e-6, name=f"{by(sizes)}-{name}"
                   f"{'' if mask is None else mask.shape}-{scale}")
 
 
@@ -122,7 +122,7 @@ def _update(sizes, late=False, batch=1) -> Sample:
     _, (rows, _), (cache, _), start = _arrays(sizes, batch=batch)
     return Sample("update_cache.default", [rows, cache, RunTime(start, 1) if late else start],
                   lambda rows, cache, start: [np.zeros(1), updated(cache, rows, start)],
-                  name=f"{batch}x{'x'.join(map(str, sizes))}{'-late' * late}")
+                  name=f"{batch}x{by(sizes)}{'-late' * late}")
 
 
 def placed(rows, cache, _start, places):
@@ -137,7 +137,7 @@ def _update_at(batch, sizes, places) -> Sample:
     return Sample("llama.update_cache_with_indices.default",
                   [rows, cache, start, np.array(places, np.int32)], placed,
                   outs=[((1,), "float32"), (cache.shape, "float32")],
-                  name=f"{batch}x{'x'.join(map(str, sizes))}-{places}")
+                  name=f"{batch}x{by(sizes)}-{places}")
 
 
 def _slice(sizes, dim, start, count) -> Sample:
@@ -145,12 +145,12 @@ def _slice(sizes, dim, start, count) -> Sample:
     return Sample("aten.slice_copy.Tensor",
                   [normal(*sizes), dim, RunTime(start), RunTime(start + count), 1],
                   lambda x, dim, start, end, step: x[(slice(None),) * dim + (slice(start, end),)],
-                  rtol=0, name=f"{'x'.join(map(str, sizes))}-{dim}-{start}-late")
+                  rtol=0, name=f"{by(sizes)}-{dim}-{start}-late")
 
 
 SAMPLES = [
     *map(_cached, SIZES),
-    *(_cached(sizes, late=True, name=f"{'x'.join(map(str, sizes))}-late") for sizes in SIZES),
+    *(_cached(sizes, late=True, name=f"{by(sizes)}-late") for sizes in SIZES),
     *(_update(sizes, late) for sizes in SIZES[:3] for late in (False, True)),
     _update_at(1, SIZES[0], [[11]]), _update_at(2, SIZES[1], [[3], [20]]),
     _update_at(2, SIZES[2], [[7, 8, 0, 1, 2], [4, 4, 5, 4, 8]]),

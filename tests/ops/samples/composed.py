@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from harness import Sample, booleans, integers, normal
+from harness import Sample, booleans, integers, normal, of_each_dtype, small
 
 INF, NAN = math.inf, math.nan
 LARGEST = float(np.finfo(np.float32).max)
@@ -11,16 +11,6 @@ I32 = np.int32
 
 # What is divided so that quotients are whole, halves, infinite or no number
 DIVIDENDS = np.array([7, -7, 7.5, -0.5, 0, 6, -6, 1e9, INF, -INF, NAN], np.float32)
-
-
-def small(*sizes, dtype=np.uint8):
-    return integers(*sizes, low=0 if dtype == np.uint8 else -9).astype(dtype)
-
-
-def of_each_dtype(*sizes):
-    """(name, array) in every dtype that moves."""
-    return (("float32", normal(*sizes)), ("int32", integers(*sizes)), ("bool", booleans(*sizes)),
-            ("uint8", small(*sizes)), ("int8", small(*sizes, dtype=np.int8)))
 
 
 def divided(x, number, mode):
@@ -164,7 +154,7 @@ SAMPLES = [
       for sizes, dim in (((2, 6, 5, 7), 1), ((3, 10), -1), ((3, 5, 8), 2), ((4, 3), 0))),
     *(Sample("aten.masked_fill.Scalar", [array, booleans(*mask), -3], filled, rtol=0,
              name=f"{name} {mask}")
-      for name, array in of_each_dtype(2, 3, 5) if name not in ("uint8", "bool")
+      for name, array in of_each_dtype(2, 3, 5).items() if name not in ("uint8", "bool")
       for mask in ((2, 3, 5), (3, 1))),
     Sample("aten.masked_fill.Scalar", [small(3, 5), booleans(3, 5), 7], filled, name="uint8"),
     Sample("aten.masked_fill.Scalar", [booleans(3, 5), booleans(5), 1], filled, name="bool"),
@@ -178,37 +168,38 @@ SAMPLES = [
     Sample("aten.logit.default", [np.float32([-1, 0, 0.5, 1, 2]), None], logit, half=False,
            rtol=1e-5, name="ends"),
     *(stack_sample([array, array[::-1].copy()], dim, name)
-      for name, array in of_each_dtype(3, 5) for dim in (0, 1, -1)),
+      for name, array in of_each_dtype(3, 5).items() for dim in (0, 1, -1)),
     stack_sample([normal(2, 3, 4, seed=s) for s in range(5)], 1),
     stack_sample([normal(), normal(seed=1)], 0),
     stack_sample([normal(2, 4, 3, 5)], 2, "one"),
     *(part_sample("aten.unbind_copy.int", array, dim, expect=unbound, label=name)
-      for name, array in of_each_dtype(3, 4, 5) for dim in (0, 1, -1)),
+      for name, array in of_each_dtype(3, 4, 5).items() for dim in (0, 1, -1)),
     part_sample("aten.unbind_copy.int", normal(1, 5), 0, expect=unbound),
     *(part_sample("aten.split_copy.Tensor", array, size, dim, expect=split, label=name)
-      for name, array in of_each_dtype(5, 6, 7) for size, dim in ((2, 0), (4, 1), (3, -1), (9, 1))),
+      for name, array in of_each_dtype(5, 6, 7).items()
+      for size, dim in ((2, 0), (4, 1), (3, -1), (9, 1))),
     *(part_sample("aten.narrow_copy.default", array, dim, start, length, expect=narrowed,
                   label=name)
-      for name, array in of_each_dtype(5, 6, 7)
+      for name, array in of_each_dtype(5, 6, 7).items()
       for dim, start, length in ((0, 1, 3), (1, -4, 3), (-1, 2, 5), (2, 3, 0))),
     *(part_sample("aten.diagonal_copy.default", array, offset, dim1, dim2, expect=diagonal,
                   label=name)
-      for name, array in of_each_dtype(4, 6, 5)
+      for name, array in of_each_dtype(4, 6, 5).items()
       for offset, dim1, dim2 in ((None, None, None), (1, 1, 2), (-2, 0, -1), (2, -1, 0))),
     part_sample("aten.diagonal_copy.default", normal(4, 5), 9, 0, 1, expect=diagonal),
     *(part_sample(f"aten.{name}.default", array, diagonal_, label=label,
                   expect=lambda x, d, f=function: f(x, d or 0))
       for name, function in (("tril", np.tril), ("triu", np.triu))
-      for label, array in of_each_dtype(2, 5, 7) for diagonal_ in (None, 1, -3, 99)),
+      for label, array in of_each_dtype(2, 5, 7).items() for diagonal_ in (None, 1, -3, 99)),
     *(part_sample(f"aten.{name}.default", np.full((5, 8), -INF, np.float32), 1, half=False,
                   expect=lambda x, d, f=function: f(x, d), label="infinite")
       for name, function in (("tril", np.tril), ("triu", np.triu))),
     *(part_sample("aten.select_scatter.default", array, np.take(array, 0, dim), dim, 2,
                   expect=replaced, label=name)
-      for name, array in of_each_dtype(3, 6, 7) for dim in (0, 1, 2)),
+      for name, array in of_each_dtype(3, 6, 7).items() for dim in (0, 1, 2)),
     part_sample("aten.select_scatter.default", normal(3, 8), normal(3), -1, -2, expect=replaced),
     *(part_sample("aten.pixel_unshuffle.default", array, 2, expect=unshuffled, label=name)
-      for name, array in of_each_dtype(2, 3, 6, 8)),
+      for name, array in of_each_dtype(2, 3, 6, 8).items()),
     part_sample("aten.pixel_unshuffle.default", normal(4, 6, 9), 3, expect=unshuffled),
     *(Sample("aten.var_mean.correction", [normal(3, 5, 7), dims, correction, keep],
              lambda x, d, c, k: [x.var(None if d is None else tuple(d), ddof=c, keepdims=k),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import reference
-from harness import Sample, normal
+from harness import Sample, by, normal
 
 # Sums of up to some hundred products.
 RTOL = 2e-6
@@ -89,9 +89,10 @@ CONV1D = [
 
 
 def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    if x.ndim == 3:
-        return reference.conv1d(x, weight, bias, *stride, *padding, *dilation, groups)
-    return reference.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    if transposed:
+        return reference.conv_transpose(x, weight, bias, stride, padding, dilation, output_padding,
+                                        groups)
+    return reference.conv(x, weight, bias, stride, padding, dilation, groups)
 
 
 def sample(expect, args, name, clamp=None, computed=False) -> Sample:
@@ -122,7 +123,7 @@ def _one(row, clamp=None, computed=False) -> Sample:
     bias = normal(weight_sizes[0], seed=2) if has_bias else None
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, False, [0] * spatial,
             groups]
-    name = f"{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
+    name = f"{by(sizes)}-{by(weight_sizes)}"
     return sample(convolution, args, name + "-computed" * computed, clamp, computed)
 
 

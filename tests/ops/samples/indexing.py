@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, booleans, integers, normal
+from harness import Sample, booleans, integers, normal, small
 
 
 def places(size: int, *sizes: int, seed: int = 0, low: int | None = None) -> np.ndarray:
@@ -14,10 +14,6 @@ def places(size: int, *sizes: int, seed: int = 0, low: int | None = None) -> np.
 def limited(index: np.ndarray, size: int) -> np.ndarray:
     """Indices beyond the ends as the first and the last place."""
     return np.clip(np.where(index < 0, index + size, index), 0, size - 1)
-
-
-def small(*sizes: int, dtype) -> np.ndarray:
-    return integers(*sizes, low=0 if dtype == np.uint8 else -9).astype(dtype)
 
 
 def embedding(weight, index, *_):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import RunTime, Sample, normal
+from harness import RunTime, Sample, by, normal
 
 RTOL = 1e-6
 
@@ -17,7 +17,7 @@ def _norm(sizes, constants=(1,), scale=1.0, zeros=False, epsilon=1e-5, **options
     x = normal(*sizes, scale=scale)
     if zeros:
         x[..., :1, :] = 0
-    name = f"{'x'.join(map(str, sizes))}{'' if constants else '-computed'}"
+    name = f"{by(sizes)}{'' if constants else '-computed'}"
     return Sample("et_vk.rms_norm.default", [x, normal(sizes[-1], seed=1), epsilon], rms_norm,
                   constants=constants, rtol=RTOL,
                   name=name + (f"-{scale}" if scale != 1 else "") + ("-zeros" if zeros else ""),

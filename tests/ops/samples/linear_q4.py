@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
 
 RTOL = 2e-6
 
@@ -27,8 +27,7 @@ def padded(array, step=4) -> np.ndarray:
 
 def grouped_linear(x, weight, scales, group, bias=None):
     columns = len(weight)
-    matrix = (unpacked(weight)[:, :x.shape[-1]]
-              * np.repeat(scales[:, :columns].T, group, 1))
+    matrix = (unpacked(weight)[:, :x.shape[-1]] * np.repeat(scales[:, :columns].T, group, 1))
     return x @ matrix.T + (0 if bias is None else bias[:columns])
 
 
@@ -69,7 +68,7 @@ def grouped(sizes, columns, group, bias=False) -> list:
 
 
 def _grouped(sizes, columns, group, bias=False) -> Sample:
-    name = f"{'x'.join(map(str, sizes))}-{columns}-{group}{'-biased' if bias else ''}"
+    name = f"{by(sizes)}-{columns}-{group}{'-biased' if bias else ''}"
     return Sample("et_vk.linear_q4gsw.default", grouped(sizes, columns, group, bias),
                   grouped_linear, constants=(1, 2, 4) if bias else (1, 2), rtol=RTOL, name=name)
 
@@ -84,7 +83,7 @@ def _whole_bias() -> Sample:
 def _channel(sizes, columns) -> Sample:
     args = [_rows(*sizes), packed(_numbers(columns, sizes[-1]), True), _scales(columns)]
     return Sample("et_vk.linear_qcs4w.default", args, channel_linear, constants=(1, 2), rtol=RTOL,
-                  name=f"{'x'.join(map(str, sizes))}-{columns}")
+                  name=f"{by(sizes)}-{columns}")
 
 
 def _embedding(rows, size, group, indices, low_first=True, computed=False) -> Sample:

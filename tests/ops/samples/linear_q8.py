@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
 
 from samples.linear_q4 import RTOL, grouped, padded, unpacked
 
@@ -39,7 +39,7 @@ def _qparams(*sizes, low=-128, high=127, smallest=None, keep=False, shift=0.0, z
     if zeros:
         x[..., ::2, :] = 0
     rows = (*sizes[:-1], *[1] * keep)
-    name = "x".join(map(str, sizes)) + f" {low} {high} {shift}{' kept' * keep}{' zeros' * zeros}"
+    name = by(sizes) + f" {low} {high} {shift}{' kept' * keep}{' zeros' * zeros}"
     return Sample("torchao.choose_qparams_affine.default",
                   [x, "ASYMMETRIC", [*[1] * (len(sizes) - 1), sizes[-1]], None, low, high, smallest,
                    None, None, keep], qparams, outs=[(rows, "float32"), (rows, zero)],
@@ -54,7 +54,7 @@ def _tensor_qparams(*sizes, low=-128, high=127, shift=0.0, zero="int32") -> Samp
     return Sample("quantized_decomposed.choose_qparams.tensor",
                   [normal(*sizes) + np.float32(shift), low, high, 2.0 ** -12, None], chosen,
                   outs=[((1,), "float32"), ((1,), zero)],
-                  name="x".join(map(str, sizes)) + f" {low} {high} {shift} {zero}")
+                  name=by(sizes) + f" {low} {high} {shift} {zero}")
 
 
 def _token_qparams(*sizes, zero="int32") -> Sample:
@@ -65,7 +65,7 @@ def _token_qparams(*sizes, zero="int32") -> Sample:
     rows = (*sizes[:-1], 1)
     return Sample("quantized_decomposed.choose_qparams_per_token_asymmetric.default",
                   [normal(*sizes), None], chosen,
-                  outs=[(rows, "float32"), (rows, zero)], name="x".join(map(str, sizes)) + zero)
+                  outs=[(rows, "float32"), (rows, zero)], name=by(sizes) + zero)
 
 
 def _dynamic(sizes, columns, group, bias=False) -> Sample:
@@ -76,14 +76,14 @@ def _dynamic(sizes, columns, group, bias=False) -> Sample:
             padded(sums.astype(np.int32), 8), scales, group, vector]
     return Sample("et_vk.linear_dq8ca_q4gsw.default", args, dynamic_linear, dtype="float32",
                   constants=(3, 4, 5, 7) if bias else (3, 4, 5), rtol=RTOL,
-                  name=f"{'x'.join(map(str, sizes))}-{columns}-{group}{'-biased' if bias else ''}")
+                  name=f"{by(sizes)}-{columns}-{group}{'-biased' if bias else ''}")
 
 
 def _int8(sizes, columns, constants=(1, 2)) -> Sample:
     weight = integers(columns, sizes[-1], low=-128, high=128).astype(np.int8)
     args = [normal(*sizes), weight, np.abs(normal(columns, seed=1, scale=0.01))]
     return Sample("aten._weight_int8pack_mm.default", args, int8_linear, constants=constants,
-                  rtol=RTOL, name=f"{'x'.join(map(str, sizes))}-{columns}")
+                  rtol=RTOL, name=f"{by(sizes)}-{columns}")
 
 
 SAMPLES = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
 
 RTOL = 2e-6
 
@@ -31,7 +31,7 @@ def _linear(sizes, columns, bias=True, constant=True, constants=None) -> Sample:
             normal(columns, seed=2) if bias else None]
     if constants is None:
         constants = () if not constant else (1, 2) if bias else (1,)
-    name = f"{'x'.join(map(str, sizes))}-{columns}{'' if bias else '-unbiased'}"
+    name = f"{by(sizes)}-{columns}{'' if bias else '-unbiased'}"
     return Sample("aten.linear.default", args, linear, constants=constants, rtol=RTOL,
                   name=name + ("" if constants else "-computed") + (
                       "" if constants in ((), (1,), (1, 2)) else f"-{constants}"))
@@ -40,7 +40,7 @@ def _linear(sizes, columns, bias=True, constant=True, constants=None) -> Sample:
 def _product(op, sizes, constants) -> Sample:
     *batch, m, k, n = sizes
     args = [normal(*batch, m, k), normal(*batch, k, n, seed=1)]
-    name = f"{'x'.join(map(str, sizes))}-{constants}"
+    name = f"{by(sizes)}-{constants}"
     return Sample(op, args, np.matmul, constants=constants, rtol=RTOL, name=name)
 
 
@@ -48,7 +48,7 @@ def _addmm(sizes, beta, alpha, constants, product=(6, 10, 9)) -> Sample:
     rows, inner, columns = product
     args = [normal(*sizes), normal(rows, inner, seed=1), normal(inner, columns, seed=2), beta,
             alpha]
-    name = f"{'x'.join(map(str, sizes))}-{beta}-{alpha}-{constants}"
+    name = f"{by(sizes)}-{beta}-{alpha}-{constants}"
     return Sample("aten.addmm.default", args, addmm, constants=constants, rtol=RTOL, name=name)
 
 
@@ -58,7 +58,7 @@ def _added(op, sizes, shapes, function, beta, alpha, dtype=np.float32) -> Sample
     args = [make(*own, seed=seed).astype(dtype) for seed, own in enumerate((sizes, *shapes))]
     return Sample(f"aten.{op}.default", [*args, beta, alpha],
                   lambda x, a, b, *_: function(x, a, b, beta, alpha), rtol=RTOL,
-                  name=f"{'x'.join(map(str, sizes))}-{shapes[0]}-{beta}-{alpha}-{dtype.__name__}")
+                  name=f"{by(sizes)}-{shapes[0]}-{beta}-{alpha}-{dtype.__name__}")
 
 
 def addbmm(x, a, b, beta, alpha):
@@ -71,7 +71,7 @@ def _whole(op, sizes, dtype, constants=()) -> Sample:
     args = [integers(*own, low=low, seed=seed).astype(dtype)
             for seed, own in enumerate(((*batch, m, k), (*batch, k, n)))]
     return Sample(op, args, np.matmul, constants=constants, rtol=0,
-                  name=f"{'x'.join(map(str, sizes))}-{constants}-{dtype.__name__}")
+                  name=f"{by(sizes)}-{constants}-{dtype.__name__}")
 
 
 def _unread_bias() -> Sample:

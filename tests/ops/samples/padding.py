@@ -1,7 +1,7 @@
 """Samples of borders of a tensor's own elements."""
 
 import numpy as np
-from harness import Sample, booleans, integers, normal
+from harness import Sample, of_each_dtype
 
 MODES = {"reflection": "reflect", "replication": "edge"}
 
@@ -25,16 +25,11 @@ PADS = {
 }
 
 
-def arrays(*sizes):
-    return (normal(*sizes), integers(*sizes), np.asarray(booleans(*sizes)),
-            integers(*sizes, low=0).astype(np.uint8), integers(*sizes).astype(np.int8))
-
-
 def _pads():
     for count, rows in PADS.items():
         for sizes, pads in rows:
             for name, mode in MODES.items():
-                for array in arrays(*sizes):
+                for array in of_each_dtype(*sizes).values():
                     yield Sample(f"aten.{name}_pad{count}d.default", [array, pads],
                                  lambda x, p, m=mode: mirrored(x, p, m), rtol=0,
                                  name=f"{sizes} {pads} {array.dtype}")
@@ -49,7 +44,7 @@ ROLLS = [
 
 SAMPLES = [
     *_pads(),
-    *(Sample("aten.roll.default", [np.asarray(array), shifts, dims], rolled, rtol=0,
+    *(Sample("aten.roll.default", [array, shifts, dims], rolled, rtol=0,
              name=f"{sizes} {shifts} {dims} {array.dtype}")
-      for sizes, shifts, dims in ROLLS for array in arrays(*sizes)),
+      for sizes, shifts, dims in ROLLS for array in of_each_dtype(*sizes).values()),
 ]

@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import reference
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
+
+from samples.pooling_any import avg_pool, max_pool, max_pool_with_indices
 
 # sizes, kernel, stride (an empty one is the kernel), padding, dilation, ceil_mode
 MAX = [
@@ -32,33 +33,21 @@ AVG = [
 ]
 
 
-def max_pool2d(x, kernel, stride, padding, dilation, ceil):
-    return reference.max_pool2d(x, kernel, stride or kernel, padding, dilation, ceil)[0]
-
-
-def max_pool2d_with_indices(x, kernel, stride, padding, dilation, ceil):
-    return reference.max_pool2d(x, kernel, stride or kernel, padding, dilation, ceil)
-
-
-def avg_pool2d(x, kernel, stride, padding, ceil, include_pad, divisor):
-    return reference.avg_pool2d(x, kernel, stride or kernel, padding, ceil, include_pad, divisor)
-
-
 def _max(x, numbers) -> Sample:
-    return Sample("aten.max_pool2d.default", [x, *numbers], max_pool2d, name=_name(x, numbers))
+    return Sample("aten.max_pool2d.default", [x, *numbers], max_pool, name=_name(x, numbers))
 
 
 def _max_with_indices(x, numbers) -> Sample:
     args = [x, *numbers]
     dtype = str(x.dtype)
     # Rounding to fp16 makes elements equal; both sides then name the first.
-    sizes = np.shape(max_pool2d(*args))
-    return Sample("aten.max_pool2d_with_indices.default", args, max_pool2d_with_indices,
+    sizes = np.shape(max_pool(*args))
+    return Sample("aten.max_pool2d_with_indices.default", args, max_pool_with_indices,
                   outs=[(sizes, dtype), (sizes, "int32")], name=_name(x, numbers))
 
 
 def _name(x, numbers) -> str:
-    sizes = "x".join(map(str, x.shape))
+    sizes = by(x.shape)
     return f"{x.dtype} {sizes}-" + "-".join(str(n).replace(" ", "") for n in numbers)
 
 
@@ -82,6 +71,6 @@ SAMPLES = [
     # Not in fp16: SwiftShader packs infinities as NaN.
     replace(_max(HOLE, MAX[0][1:]), half=False),
     _max_with_indices(np.ones((1, 2, 8, 8), np.float32), MAX[0][1:]),
-    *(Sample("aten.avg_pool2d.default", [normal(*sizes), *numbers], avg_pool2d,
+    *(Sample("aten.avg_pool2d.default", [normal(*sizes), *numbers], avg_pool,
              name=_name(np.empty(sizes), numbers)) for sizes, *numbers in AVG),
 ]

@@ -5,16 +5,21 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import reference
-from harness import Sample, normal
+from harness import Sample, by, normal
+
+
+def pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> int:
+    """Pixels of a pooling's result: a last window has to start inside the image or its left pad."""
+    span = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (-(-span // stride) if ceil else span // stride) + 1
+    return count - 1 if ceil and (count - 1) * stride >= size + padding else count
 
 
 def windows(sizes, kernel, stride, padding, dilation, ceil):
     """Sizes of the result, and a function that gives the window along a side of a place there."""
-    count = len(kernel)
     stride = stride or kernel
-    out = tuple(reference.pool_size(*numbers, ceil) for numbers in
-                zip(sizes[-count:], kernel, stride, padding, dilation))
+    out = tuple(pool_size(*numbers, ceil) for numbers in
+                zip(sizes[-len(kernel):], kernel, stride, padding, dilation))
 
     def window(side, place):
         first = place * stride[side] - padding[side]
@@ -90,7 +95,7 @@ def adaptive_avg_pool(x, out):
 
 
 def sample(op, expect, x, *args, outs=None, **options):
-    name = f"{'x'.join(map(str, x.shape))}-" + "-".join(str(n).replace(" ", "") for n in args)
+    name = f"{by(x.shape)}-" + "-".join(str(n).replace(" ", "") for n in args)
     return Sample(f"aten.{op}.default", [x, *args], expect, outs=outs, name=name, **options)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import reference
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
 
 
 def bytes_of(*sizes: int, seed: int = 0, low: int = -128, high: int = 128) -> np.ndarray:
@@ -61,7 +61,7 @@ def _borders(sizes, step) -> list[Sample]:
     # Halves of steps are on the way, and what is beyond both ends.
     x = np.asarray(integers(*sizes, low=-700, high=700) * np.float32(scale) / 2, np.float32)
     q = integers(*sizes, low=least, high=most + 1).astype(np.int8 if least < 0 else np.uint8)
-    name = f"{'x'.join(map(str, sizes))}-{scale}-{zero}-{least}-{most}"
+    name = f"{by(sizes)}-{scale}-{zero}-{least}-{most}"
     space = "quantized_decomposed"
     return [
         Sample(f"{space}.quantize_per_tensor.default", [x, scale, zero, least, most, None],
@@ -166,7 +166,7 @@ def _arguments(x, weight, matrix, has_bias, zero, activation) -> tuple[list, tup
 
 def _name(row) -> str:
     sizes, weight, *others = row
-    return "-".join(["x".join(map(str, sizes)), "x".join(map(str, weight)),
+    return "-".join([by(sizes), by(weight),
                      *map(str, others[-4:])]).replace(" ", "")
 
 
@@ -189,10 +189,10 @@ def _convolution(op: str, row) -> Sample:
     def expect(x, scale, zero, _matrix, _sums, scales, _scale, _zero, bias, *_):
         offsets = x.astype(np.float64) - int(zero)
         if extra:
-            sums = reference.conv_transpose2d(offsets, weight, None, stride, padding, dilation,
-                                              extra[0], groups)
+            sums = reference.conv_transpose(offsets, weight, None, stride, padding, dilation,
+                                            extra[0], groups)
         else:
-            sums = reference.conv2d(offsets, weight, None, stride, padding, dilation, groups)
+            sums = reference.conv(offsets, weight, None, stride, padding, dilation, groups)
         result = ended(np.moveaxis(sums, 1, -1), scale, scales, bias, act)
         return np.moveaxis(quantized(result, *step), -1, 1)
 
@@ -221,7 +221,7 @@ def _of_floats(row) -> Sample:
 
     def expect(x, scale, zero, _matrix, _sums, scales, bias, *_):
         offsets = quantized(x, scale, int(zero)).astype(np.float64) - int(zero)
-        sums = reference.conv2d(offsets, weight, None, stride, padding, dilation, groups)
+        sums = reference.conv(offsets, weight, None, stride, padding, dilation, groups)
         return np.moveaxis(ended(np.moveaxis(sums, 1, -1), scale, scales, bias), -1, 1)
 
     args = [normal(*sizes, scale=2.0), scale, zero, *constants, bias, kernel, stride, padding,

@@ -98,8 +98,7 @@ def any_samples(name, function):
                                                 keepdims=k), dtype="bool", name=f"{dims} {keepdim}")
                 for dims in ([0, 2], [-1, 1], None) for keepdim in (False, True))
     yield Sample(f"aten.{name}.default", [rare], function, dtype="bool")
-    yield Sample(f"aten.{name}.default", [np.ones((), bool)], function,
-                 dtype="bool", name="0-d")
+    yield Sample(f"aten.{name}.default", [np.ones((), bool)], function, dtype="bool", name="0-d")
     yield Sample(f"aten.{name}.dim", [np.round(normal(5, 9)), 1, False],
                  lambda x, d, k: function(x, axis=d, keepdims=k), dtype="bool", name="floats",
                  half=False)
@@ -137,8 +136,7 @@ SAMPLES = [
            name="every other"),
     Sample("aten.amax.default", [with_nan(3, 5), [1], False], reduced(np.max), name="NaN"),
     Sample("aten.amax.default", [-positive(3, 5), [1], False], reduced(np.max), name="negative"),
-    Sample("aten.amin.default", [positive(3, 5), [0, 1], False], reduced(np.min),
-           name="positive"),
+    Sample("aten.amin.default", [positive(3, 5), [0, 1], False], reduced(np.min), name="positive"),
     Sample("aten.sum.dim_IntList", [normal(), [], False, None], reduced(np.sum), name="0-d"),
     *(Sample(f"aten.{name}", [integers(3, 5, 7), dims, False], reduced(FUNCTIONS[name]),
              name=f"int32 {dims}")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import reference
-from harness import Sample, normal
+from harness import Sample, by, normal
 
 SHUFFLES = [((1, 9, 5, 6), 3), ((2, 16, 4, 3), 2), ((1, 48, 3, 5), 4), ((8, 3, 4), 2),
             ((1, 20, 2, 2), 2), ((1, 5, 3, 4), 1)]
@@ -19,7 +19,7 @@ def grid_sample(mode, padding, align):
 
 SAMPLES = [
     *(Sample("aten.pixel_shuffle.default", [normal(*sizes), factor], reference.pixel_shuffle,
-             name=f"{'x'.join(map(str, sizes))}-{factor}") for sizes, factor in SHUFFLES),
+             name=f"{by(sizes)}-{factor}") for sizes, factor in SHUFFLES),
     *(grid_sample(mode, padding, align)
       for mode in (0, 1, 2) for padding in (0, 1, 2) for align in (False, True)),
     Sample("aten.grid_sampler_2d.default",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, booleans, integers, normal
+from harness import Sample, integers, normal, of_each_dtype
 
 
 def places(size: int, *sizes: int, seed: int = 0, low: int = 0) -> np.ndarray:
@@ -15,11 +15,6 @@ def apart(size: int, *sizes: int) -> np.ndarray:
     """Different int32 numbers in [0, size)."""
     return np.random.default_rng(size).permutation(size)[:np.prod(sizes)].reshape(
         sizes).astype(np.int32)
-
-
-def arrays(*sizes):
-    return (normal(*sizes), integers(*sizes), np.asarray(booleans(*sizes)),
-            integers(*sizes, low=0).astype(np.uint8), integers(*sizes).astype(np.int8))
 
 
 # One element after the other, in the order of the list
@@ -74,12 +69,12 @@ SAMPLES = [
     *(Sample("aten.scatter.src", [array, dim, places(array.shape[dim] if sizes else 1, *index),
                                   np.resize(array.reshape(-1)[::-1], index)],
              scattered, rtol=0, name=f"{sizes} {dim} {index} {array.dtype}")
-      for sizes, dim, index in ALONG for array in arrays(*sizes)),
+      for sizes, dim, index in ALONG for array in of_each_dtype(*sizes).values()),
     # More elements than the index names
     Sample("aten.scatter.src", [normal(5, 7), 0, places(5, 3, 6), normal(5, 9)], scattered,
            rtol=0, name="wide source"),
     *(Sample("aten.scatter.value", [array, 1, places(6, 3, 9, 5), 2], scattered, rtol=0,
-             name=f"{array.dtype}") for array in arrays(3, 6, 8)),
+             name=f"{array.dtype}") for array in of_each_dtype(3, 6, 8).values()),
     # Masks are made with finfo.min.
     *(Sample("aten.scatter.value", [normal(9), 0, places(9, 3), value], scattered, rtol=0,
              half=False, name=str(value)) for value in (-float(np.finfo(np.float32).max), 1e300)),
@@ -94,7 +89,7 @@ SAMPLES = [
       for how in ("sum", "prod", "mean", "amax", "amin") for include in (True, False)
       for array in (normal(5, 7), integers(5, 7, low=-3, high=4))),
     *(put_sample(array, [apart(6, 3)], np.resize(array, (3, 7)), name="rows")
-      for array in arrays(6, 7)),
+      for array in of_each_dtype(6, 7).values()),
     # The same place twice: the last stays, or all are added.
     *(put_sample(x, indices, values, accumulate)
       for accumulate in (False, True)

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from harness import Sample, integers, normal
+from harness import Sample, integers, normal, small
 
 INF, NAN = math.inf, math.nan
 EDGES = np.array([-INF, -1, -0.5, -0.0, 0, 0.5, 2.5, 3, INF, NAN], np.float32)
@@ -21,10 +21,6 @@ def searchsorted(rows, x, _out_int32=False, right=False, side=None, sorter=None)
         return bucketize(x, rows, right=right)
     lines = zip(rows.reshape(-1, rows.shape[-1]), x.reshape(-1, x.shape[-1]), strict=True)
     return np.stack([bucketize(line, row, right=right) for row, line in lines]).reshape(x.shape)
-
-
-def small(*sizes, dtype):
-    return integers(*sizes, low=0 if dtype == np.uint8 else -9).astype(dtype)
 
 
 def ordered(array):

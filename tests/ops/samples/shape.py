@@ -179,8 +179,7 @@ SAMPLES = [
     Sample("aten.ones.default", [[3, 5], None], lambda s, _: np.ones(s), dtype="float32"),
     Sample("aten.zeros_like.default", [normal(3, 5), None], lambda x, _: np.zeros_like(x)),
     Sample("aten.ones_like.default", [normal(3, 5), None], lambda x, _: np.ones_like(x)),
-    Sample("aten.scalar_tensor.default", [2.5, None], lambda v, _: np.asarray(v),
-           dtype="float32"),
+    Sample("aten.scalar_tensor.default", [2.5, None], lambda v, _: np.asarray(v), dtype="float32"),
     *(Sample("aten.arange.start_step", [start, end, step, None],
              lambda a, b, s, _: np.arange(a, b, s), dtype=dtype,
              name=f"{start} {end} {step} {dtype}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import reference
-from harness import Sample, normal
+from harness import Sample, by, normal
 
-from samples.convolution import sample
+from samples.convolution import convolution, sample
 
 # x, weight, stride, padding, dilation, output padding, groups, bias
 CONV2D = [
@@ -49,21 +48,13 @@ CONV1D = [
 ]
 
 
-def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    if x.ndim == 3:
-        return reference.conv_transpose1d(x, weight, bias, *stride, *padding, *dilation,
-                                          *output_padding, groups)
-    return reference.conv_transpose2d(x, weight, bias, stride, padding, dilation, output_padding,
-                                      groups)
-
-
 def _one(row, clamp=None, computed=False) -> Sample:
     sizes, weight_sizes, stride, padding, dilation, extra, groups, has_bias = row
     pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
     extra = list(extra) if isinstance(extra, tuple) else [extra]
     bias = normal(weight_sizes[1] * groups, seed=2) if has_bias else None
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, True, extra, groups]
-    name = f"transposed-{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
+    name = f"transposed-{by(sizes)}-{by(weight_sizes)}"
     name += "-computed" * computed
     if not clamp:
         name += f"-{stride}-{dilation}"

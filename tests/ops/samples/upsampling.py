@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from harness import Sample, integers, normal
+from harness import Sample, by, integers, normal
 
 
 def linear(distance):
@@ -85,7 +85,7 @@ def sample(name, sizes, wanted, factors, align=None, overload="default", bytes_=
     def expect(x, out, *_):
         return resample(side, x, out, bool(align), factors)
 
-    label = f"{'x'.join(map(str, sizes))}-{wanted}-{factors}{'-aligned' if align else ''}"
+    label = f"{by(sizes)}-{wanted}-{factors}{'-aligned' if align else ''}"
     return Sample(f"aten.{name}.{overload}", [x, wanted, *aligns, *numbers], expect,
                   name=f"{x.dtype}-{label}".replace(" ", ""), **options)
 

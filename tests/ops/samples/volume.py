@@ -1,8 +1,9 @@
 """Samples of convolutions over three spatial dimensions, transposed ones too."""
 
 import numpy as np
-import reference
 from harness import Sample, normal
+
+from samples.convolution import convolution
 
 # x, weight, stride, padding, dilation, groups, bias
 PLAIN = [
@@ -32,50 +33,13 @@ TRANSPOSED = [
 ]
 
 
-def conv3d(x, weight, bias, stride, padding, dilation, _transposed, _output_padding, groups):
-    """The sum of two-dimensional convolutions of the slices that the kernel meets."""
-    depth = reference.conv_size(x.shape[2], weight.shape[2], stride[0], padding[0], dilation[0])
-    slices = []
-    for place in range(depth):
-        total = 0.0
-        for tap in range(weight.shape[2]):
-            source = place * stride[0] - padding[0] + tap * dilation[0]
-            inside = 0 <= source < x.shape[2]
-            pixels = x[:, :, source] if inside else np.zeros_like(x[:, :, 0])
-            total = total + reference.conv2d(pixels, weight[:, :, tap], None, stride[1:],
-                                             padding[1:], dilation[1:], groups)
-        slices.append(total)
-    result = np.stack(slices, 2)
-    return result if bias is None else result + bias[:, None, None, None]
-
-
-def conv_transpose3d(x, weight, bias, stride, padding, dilation, _transposed, output_padding,
-                     groups):
-    """Every slice of the source is spread over those of the result."""
-    size, taps = x.shape[2], weight.shape[2]
-    depth = (size - 1) * stride[0] - 2 * padding[0] + dilation[0] * (taps - 1) + 1
-    slices = [0.0] * (depth + output_padding[0])
-    for source in range(size):
-        for tap in range(taps):
-            place = source * stride[0] - padding[0] + tap * dilation[0]
-            spread = reference.conv_transpose2d(
-                x[:, :, source], weight[:, :, tap], None, stride[1:], padding[1:], dilation[1:],
-                output_padding[1:], groups)
-            if 0 <= place < len(slices):
-                slices[place] = slices[place] + spread
-    whole = np.zeros_like(spread)
-    result = np.stack([whole + part for part in slices], 2)
-    return result if bias is None else result + bias[:, None, None, None]
-
-
 def _sample(row, transposed=False, clamp=(), computed=False):
     x, weight, stride, padding, dilation, groups, bias, *rest = row
     channels = weight[1] * groups if transposed else weight[0]
     numbers = normal(channels, seed=3) if bias else None
-    function = conv_transpose3d if transposed else conv3d
 
     def expect(*args):
-        result = function(*args[:9])
+        result = convolution(*args[:9])
         return np.clip(result, *args[9:]) if args[9:] else result
 
     name = "et_vk.conv_with_clamp.default" if clamp else "aten.convolution.default"
