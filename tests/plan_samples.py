@@ -75,6 +75,15 @@ class Maker:
         return target
 
 
+def hazard(memory: MemoryPlan, before, after) -> bool:
+    """Whether two steps touch a byte that one of them writes."""
+    def touched(operands):
+        return set().union(*(bytes_of(memory, operand) for operand in operands))
+
+    return bool(touched(before.writes) & (touched(after.reads) | touched(after.writes))
+                or touched(before.reads) & touched(after.writes))
+
+
 def exact_requirements(storage: Storage) -> tuple[int, int, int]:
     """What a driver without any rounding would say."""
     return storage.nbytes, 16, 0xFF

@@ -10,6 +10,7 @@ from support import execute
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.passes.pipeline import run_passes
+from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -22,11 +23,27 @@ def rewritten(graph: Graph, **target) -> Graph:
     return run_passes(graph, Target(**target))
 
 
+def shaders_of(work: CommandList) -> list[str]:
+    return [step.shader for step in work.steps if isinstance(step, Dispatch)]
+
+
+def families_of(work: CommandList) -> list[str]:
+    """The shaders' names without storages, dtypes and features."""
+    return [name.partition(".")[0] for name in shaders_of(work)]
+
+
 def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
     """The names of the kernels, among these, that the graph becomes."""
-    names = [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps
-             if isinstance(step, Dispatch)]
-    return [name for name in names if name in among]
+    return [name for name in families_of(lower(graph, Target(**target))) if name in among]
+
+
+def check_lowered_alike(first: Graph, second: Graph, target: Target | None = None) -> None:
+    """Fails unless the second graph has the same steps with the first one's command list as without
+    it."""
+    target = target or Target()
+    lists = lower(second, target, lower(first, target)), lower(second, target)
+    again, anew = ([(step.shader, step.params) for step in work.steps] for work in lists)
+    assert again == anew
 
 
 def results_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",

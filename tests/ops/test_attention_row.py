@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from harness import Variant, check
 from samples.attention import _cached, _custom
+from small_graphs import families_of
 from support import in_every_storage, open_method
 from test_sharing import DEFAULT, sharing
 
@@ -45,8 +46,8 @@ def test_members(groups, keys, texels, changes, members):
 
 def kernels(sizes, **changes) -> set[str]:
     graph = Variant(_custom(sizes), False, "plain").case().graph
-    steps = lower(graph, replace(SHARING, **changes)).steps
-    return {step.shader.partition(".")[0] for step in steps if step.shader.startswith("attention")}
+    return {name for name in families_of(lower(graph, replace(SHARING, **changes)))
+            if name.startswith("attention")}
 
 
 def test_one_dispatch_or_three():

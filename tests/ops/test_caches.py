@@ -108,40 +108,26 @@ def test_caches_that_only_attention_knows(apart):
     assert [record.operand.dtype for record in lower(graph, Target()).states] == ["float32"] * 2
 
 
-def _read_by(op: str):
-    def change(made: Cached) -> None:
-        made.give(op, made.changed[0])
-    return change
-
-
-def _read_after_the_change(made: Cached) -> None:
-    made.attend(made.query, made.caches[0], made.changed[1])
-
-
-def _with_a_value(made: Cached) -> None:
+def with_a_value(made: Cached) -> None:
     made.states[0] = state_of(made.caches[0], made.changed[0], zeros=False)
 
 
-def _given_out(made: Cached) -> None:
-    made.outputs.append(made.changed[1])
-
-
-def _not_changed(made: Cached) -> None:
-    made.states[0].after = made.caches[0]
-
-
-def _no_state(made: Cached) -> None:
+def without_a_state(made: Cached) -> None:
     made.states.pop()
     made.inputs.append(made.caches[1])
 
 
-def _also_the_query(made: Cached) -> None:
-    made.attend(made.changed[0], *made.changed)
+def read_by_others(made: Cached) -> None:
+    made.give("aten.relu.default", made.changed[0])
 
 
 @pytest.mark.parametrize("change", [
-    _read_by("aten.relu.default"), _read_after_the_change, _with_a_value, _given_out, _not_changed,
-    _no_state, _also_the_query], ids=lambda change: change.__qualname__)
+    read_by_others, with_a_value, without_a_state,
+    pytest.param(lambda made: made.attend(made.query, made.caches[0], made.changed[1]),
+                 id="read after the change"),
+    pytest.param(lambda made: made.outputs.append(made.changed[1]), id="given out"),
+    pytest.param(lambda made: setattr(made.states[0], "after", made.caches[0]), id="not changed"),
+    pytest.param(lambda made: made.attend(made.changed[0], *made.changed), id="also the query")])
 def test_other_states_stay(change):
     """And so does the other cache of their node."""
     made = Cached((7, 3, 3, 8, 7, 0))
@@ -155,7 +141,7 @@ def test_other_states_stay(change):
 
 def test_the_caches_of_another_layer_do_not_matter():
     first, second = Cached(SIZES[3]), Cached(SIZES[4])
-    _read_by("aten.relu.default")(second)
+    read_by_others(second)
     graph = Graph("m", first.inputs + second.inputs, first.outputs + second.outputs,
                   first.nodes + second.nodes, states=first.states + second.states).finish()
     assert caches_of(graph) == set(first.states)

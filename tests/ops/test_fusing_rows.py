@@ -19,7 +19,7 @@ from fused_graphs import (
 )
 from graph_maker import Constants, Nodes, new_node, value
 from harness import normal
-from small_graphs import kernels, layer, results_of, rewritten
+from small_graphs import families_of, kernels, layer, results_of, rewritten
 from support import STORAGES, in_every_storage, open_method, same_bits
 from test_sharing import offered, sharing
 
@@ -225,8 +225,7 @@ def test_teams_do_the_same(storage, device):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_an_input_of_several_layers_is_quantized_once(storage):
     x, y = value(3, 64), value(3, 64)
-    steps = lower(quantized(x, x, y, x)[0], Target(storage=storage)).steps
-    names = [step.shader.partition(".")[0] for step in steps]
+    names = families_of(lower(quantized(x, x, y, x)[0], Target(storage=storage)))
     for name, count in {"choose_qparams": 2, "quantize_rows": 2, "linear_q4_4x8": 4}.items():
         assert names.count(name) == count
 

@@ -7,6 +7,7 @@ import pytest
 from graph_maker import constant, value
 from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
+from small_graphs import families_of
 from support import STORAGES, open_method
 
 from vkrt.compiler import compiler
@@ -19,10 +20,6 @@ from vkrt.work.tensor import Tensor
 
 def target(storage):
     return Target(storage=storage, max_texels=1 << 26, max_image_extent=16384)
-
-
-def shaders(work):
-    return [step.shader.split(".")[0] for step in work.steps]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -71,7 +68,7 @@ def test_the_embedding_and_the_output_layer_share_their_weight(storage):
 ])
 def test_rows_and_groups_choose_the_kernel(sizes, group, shader):
     sample = _of_linear(sizes, 64, group)
-    assert shaders(lower(make_case(sample).graph, Target()))[-1] == shader
+    assert families_of(lower(make_case(sample).graph, Target()))[-1] == shader
 
 
 def _layer(**changes):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from harness import Variant, check, check_each, make_case, merged, normal, variants
 from samples import matmul
+from small_graphs import shaders_of
 from support import STORAGES, execute, in_every_storage, open_method
 from test_sharing import DEFAULT, graphs_of, offered, run, sharing
 
@@ -21,7 +22,6 @@ from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops.shared_tiles import slices_for
-from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
 OPS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default",
@@ -43,7 +43,7 @@ def kernels(graph: Graph, tuning, storage: str = "texel", features=()) -> set[st
     """The names of a program's shaders."""
     target = Target(storage=storage, max_texels=1 << 26, tuning=tuning,
                     features=frozenset(features))
-    return {step.shader for step in lower(graph, target).steps if isinstance(step, Dispatch)}
+    return set(shaders_of(lower(graph, target)))
 
 
 @cache

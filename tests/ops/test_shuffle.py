@@ -13,13 +13,13 @@ from both_ways import check_both_ways
 from graph_maker import graph_of_node, value
 from harness import Variant, in_images, merged
 from selection import differing
+from small_graphs import shaders_of
 from support import in_every_storage, run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
 from vkrt.lowering.lowering import lower
 from vkrt.vk.info import DeviceInfo
-from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tuning import LANES, WIDE_TILES, Tuning
 
@@ -37,7 +37,7 @@ NOT_IMAGES = ("aten._weight_int8pack_mm.default",)
 
 
 def kernels(graph, target: Target) -> set[str]:
-    return {step.shader for step in lower(graph, target).steps if isinstance(step, Dispatch)}
+    return set(shaders_of(lower(graph, target)))
 
 
 def are_wide(names) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
+from small_graphs import shaders_of
 from support import open_method, same_bits
 from test_sharing import DEFAULT, offered, sharing
 
@@ -14,7 +15,6 @@ from vkrt.compiler import compiler
 from vkrt.device.policy import overridden, policy_of
 from vkrt.lowering.lowering import lower
 from vkrt.ops.teams import parts_for, team_for
-from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target
 
 SHARING = Target(max_texels=1 << 26, tuning=replace(DEFAULT.tuning, lanes=4096))
@@ -47,8 +47,7 @@ def test_few_long_rows_are_split(rows, count, parts):
 
 
 def kernels(sample: Sample, **changes) -> list[str]:
-    steps = lower(make_case(sample).graph, replace(SHARING, **changes)).steps
-    return [step.shader for step in steps if isinstance(step, Dispatch)]
+    return shaders_of(lower(make_case(sample).graph, replace(SHARING, **changes)))
 
 
 def test_the_first_variant_that_is_allowed():

@@ -10,6 +10,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, value
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
+from small_graphs import families_of
 from support import STORAGES, in_every_storage, open_method
 
 from vkrt.device.policy import overridden, policy_of
@@ -41,10 +42,6 @@ def layer_case(sizes, channels, padding, has_bias, clamp):
     return make_case(layer, layout="channels_last")
 
 
-def shaders_of(work) -> list[str]:
-    return [step.shader.partition(".")[0] for step in work.steps]
-
-
 @pytest.fixture
 def anyway(monkeypatch):
     """Winograd for every layer it suits, also where it does not pay."""
@@ -62,7 +59,7 @@ def test_results(storage, strip, anyway, monkeypatch, device):
         case = layer_case(*row)
         with open_method(case.graph, case.data, device, storage=storage,
                          winograd="always") as method:
-            assert "winograd_output" in shaders_of(method.work)
+            assert "winograd_output" in families_of(method.work)
             check(method.execute(case.inputs), case)
 
 
@@ -123,7 +120,7 @@ def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, d
     for row in SAME_SIZES if is_over else LAYERS:
         case = layer_case(*row)
         with open_method(case.graph, case.data, device, storage=storage) as method:
-            names = shaders_of(method.work)
+            names = families_of(method.work)
             assert names.count("winograd_weight") == -(-row[1] // part)
             assert names.count("winograd_input") == 1
             check(method.execute(case.inputs), case)
@@ -153,8 +150,8 @@ def test_spare_room_costs_no_memory():
     """What the arena has unused is used, and the arena stays as large as without."""
     without = lower(chain(), target("none"))
     spare = lower(chain(), target("spare"))
-    assert "winograd_input" not in shaders_of(without)
-    assert shaders_of(spare).count("winograd_weight") == 3
+    assert "winograd_input" not in families_of(without)
+    assert families_of(spare).count("winograd_weight") == 3
     assert plan(spare).activation_bytes <= plan(without).activation_bytes
 
 
@@ -164,8 +161,8 @@ def test_no_room_no_scratch():
     case = layer_case((1, 32, 48, 48), 40, (1, 1), True, None)
     spare = lower(case.graph, target("spare"))
     anything = lower(case.graph, target("any"))
-    assert "winograd_weight" not in shaders_of(spare)
-    assert "winograd_weight" in shaders_of(anything)
+    assert "winograd_weight" not in families_of(spare)
+    assert "winograd_weight" in families_of(anything)
     assert plan(anything).activation_bytes > plan(spare).activation_bytes
 
 
@@ -239,7 +236,7 @@ def test_parts_take_what_is_unused():
     graph = graph_of(x, nodes)
     by_parts, without = (lower(graph, target(scratch, tuning=Tuning(winograd_parts=True)))
                          for scratch in ("spare", "none"))
-    assert shaders_of(by_parts).count("winograd_weight") > 1
+    assert families_of(by_parts).count("winograd_weight") > 1
     assert plan(by_parts).activation_bytes <= plan(without).activation_bytes
 
 
@@ -249,5 +246,5 @@ def test_half_precision_is_summed_directly(anyway, device):
             [0, 0], 1]
     case = make_case(sample(convolution, args, "half"), half=True)
     with open_method(case.graph, case.data, device, winograd="always") as method:
-        assert "winograd_weight" not in shaders_of(method.work)
+        assert "winograd_weight" not in families_of(method.work)
         assert np.isfinite(method.execute(case.inputs)[0]).all()

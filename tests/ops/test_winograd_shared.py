@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import check
+from small_graphs import families_of
 from support import in_every_storage, open_method
 from test_sharing import DEFAULT, sharing
-from test_winograd import LAYERS, layer_case, shaders_of
+from test_winograd import LAYERS, layer_case
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.lowering.lowering import lower
@@ -67,7 +68,7 @@ def test_it_takes_no_memory():
     """It is one dispatch for each layer, whatever the arena has unused."""
     case = layer_case((1, 64, 64, 64), 64, (1, 1), True, None)
     without, points = (lower(case.graph, target(scratch=scratch)) for scratch in ("none", "spare"))
-    assert SHADER in shaders_of(points)
+    assert SHADER in families_of(points)
     assert len(points.steps) == len(without.steps)
     assert plan(points).activation_bytes == plan(without).activation_bytes
 
@@ -79,7 +80,7 @@ def test_fewer_multiplications_where_there_is_room():
     for scratch, shader in (("any", "winograd_input"), ("spare", SHADER)):
         # Larger than the source, over which it cannot go
         case = layer_case((1, 64, 64, 64), 96, (1, 1), True, None)
-        found = shaders_of(lower(case.graph, target(scratch=scratch, tuning=tuning)))
+        found = families_of(lower(case.graph, target(scratch=scratch, tuning=tuning)))
         assert {name for name in ("winograd_input", SHADER) if name in found} == {shader}
 
 
@@ -92,7 +93,7 @@ def test_fewer_multiplications_where_there_is_room():
     ({"scratch": "none"}, False), ({"tuning": replace(DEFAULT.tuning, shares=False)}, False)])
 def test_choice(changes, is_chosen):
     case = layer_case((1, 64, 64, 64), 64, (1, 1), True, None)
-    assert (SHADER in shaders_of(lower(case.graph, target(**changes)))) == is_chosen
+    assert (SHADER in families_of(lower(case.graph, target(**changes)))) == is_chosen
 
 
 def test_very_few_pixels_are_summed_directly():

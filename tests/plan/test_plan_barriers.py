@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_samples import Maker, bytes_of, exact_requirements, random_work
+from plan_samples import Maker, bytes_of, exact_requirements, hazard, random_work
 from properties import examples
 
 from vkrt.plan.barriers import Ranges, barriers, transitions
@@ -106,14 +106,6 @@ def test_a_transition_writes():
     make.output(a)
     make.output(b)
     assert both(make.work) == ((False, True), {1: (image.storage.id,)})
-
-
-def hazard(plan_, before, after):
-    """Whether two dispatches must not run at the same time."""
-    def touched(operands):
-        return set().union(*(bytes_of(plan_, o) for o in operands))
-    return bool(touched(before.writes) & (touched(after.reads) | touched(after.writes))
-                or touched(before.reads) & touched(after.writes))
 
 
 @examples(60)

@@ -3,20 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from plan_samples import bytes_of, random_work
+from plan_samples import hazard, random_work
 from spill_samples import interpret, moved_bytes, moves, placed, run_spill
 
 from vkrt.plan.barriers import barriers
 from vkrt.plan.stream.spill import Move
-
-
-def meets(result, early, late) -> bool:
-    """Whether two steps touch a byte that one of them writes."""
-    def touched(operands):
-        return set().union(*(bytes_of(result, operand) for operand in operands))
-
-    return bool(touched(early.writes) & (touched(late.writes) | touched(late.reads))
-                or touched(early.reads) & touched(late.writes))
 
 
 @pytest.mark.parametrize("seed", [*range(30), 236, 340, 847])
@@ -54,7 +45,7 @@ def test_every_step_reads_what_it_would_have(seed):
             barriers_before = barriers(spilled, result)
             for late, step in enumerate(spilled.steps):
                 for early, other in enumerate(spilled.steps[:late]):
-                    if (isinstance(step, Move) or isinstance(other, Move)) and meets(
+                    if (isinstance(step, Move) or isinstance(other, Move)) and hazard(
                             result, other, step):
                         assert any(barriers_before[early + 1:late + 1]) or any(
                             not isinstance(s, Move) and hasattr(s, "kernel")
