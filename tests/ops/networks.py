@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -167,10 +167,32 @@ def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = N
         return results, max(alive(method.work))
 
 
+def bytes_of_both(net: Network, device, prefer: str, storage: str, graph: Graph | None = None,
+                  whole: str = "on", check: Callable[..., None] | None = None, **options
+                  ) -> tuple[int, int]:
+    """Bytes of activations with nodes whole, for speed, and in parts.
+
+    Args:
+        graph: what is run in parts, by default the network's.
+        whole: fusions of the run for speed.
+        check: compares the results, by default `near`.
+    """
+    expected, before = run(net, device, "speed", storage, fusions=whole)
+    found, after = run(net, device, prefer, storage, graph, **options)
+    (check or near)(found, expected)
+    return before, after
+
+
 def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
     """Asserts that results differ no more than by the order of sums."""
     for one, other in zip(parts, whole, strict=True):
         assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)
+
+
+def close(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
+    """Asserts that no element differs by much."""
+    for one, other in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
 
 
 def dynamic(net: Network, *dims: int) -> Graph:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from any_networks import any_squeezed
-from networks import Network, most, near, run, squeeze, squeezed
+from networks import Network, bytes_of_both, most, squeeze, squeezed
 from small_graphs import rewritten
 from support import in_every_storage
 
@@ -155,22 +155,16 @@ def test_strips_read_weights_anew_both_times():
 @in_every_storage
 @pytest.mark.parametrize("keepdim", [True, False])
 def test_same_numbers(keepdim, storage, device):
-    net = squeezed(57, keepdim=keepdim)
-    whole, before = run(net, device, "speed", storage)
-    parts, after = run(net, device, "memory", storage)
+    before, after = bytes_of_both(squeezed(57, keepdim=keepdim), device, "memory", storage)
     assert after < 0.5 * before
-    near(parts, whole)
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("prefer", ["balanced", "memory"])
 @pytest.mark.parametrize("seed", range(30))
 def test_any_squeezed(seed, prefer, device):
-    net = any_squeezed(seed)
-    whole, before = run(net, device, "speed", "texel")
-    parts, after = run(net, device, prefer, "texel")
+    before, after = bytes_of_both(any_squeezed(seed), device, prefer, "texel")
     assert after <= before
-    near(parts, whole)
 
 
 def test_any_squeezed_are_done_twice():

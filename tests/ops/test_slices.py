@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from any_networks import any_chain
-from networks import Network, expanded, joins, near, run
+from networks import Network, bytes_of_both, expanded, joins
 from small_graphs import rewritten
 from support import in_every_storage
 
@@ -180,30 +180,25 @@ def test_balanced_takes_what_costs_little():
 @pytest.mark.parametrize("make", [expanded, mlp, lambda: mlp(gated=True)])
 def test_same_numbers(make, storage, device):
     net = make()
-    whole, before = run(net, device, "speed", storage, fusions=WHOLE)
-    parts, after = run(net, device, "speed", storage, sliced(net.graph(), 4), fusions=WHOLE)
+    before, after = bytes_of_both(net, device, "speed", storage, sliced(net.graph(), 4), WHOLE,
+                                  fusions=WHOLE)
     assert after < before
-    near(parts, whole)
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("seed", range(40))
 def test_any_chain(seed, device):
     net = any_chain(seed)
-    whole, _ = run(net, device, "speed", "texel", fusions=WHOLE)
-    parts, _ = run(net, device, "speed", "texel", sliced(net.graph(), 2 + seed % 4), fusions=WHOLE)
-    near(parts, whole)
+    bytes_of_both(net, device, "speed", "texel", sliced(net.graph(), 2 + seed % 4), WHOLE,
+                  fusions=WHOLE)
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("prefer", ["balanced", "memory"])
 @pytest.mark.parametrize("seed", range(0, 40, 4))
 def test_any_chain_as_preferred(seed, prefer, device):
-    net = any_chain(seed)
-    whole, before = run(net, device, "speed", "texel", fusions=WHOLE)
-    parts, after = run(net, device, prefer, "texel")
+    before, after = bytes_of_both(any_chain(seed), device, prefer, "texel", whole=WHOLE)
     assert after <= before
-    near(parts, whole)
 
 
 def test_any_chains_are_in_slices():

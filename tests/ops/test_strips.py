@@ -6,10 +6,9 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from any_networks import any_images, any_squeezed
-from networks import Network, attention, dynamic, expanded, joins, most, run
+from networks import Network, attention, bytes_of_both, close, dynamic, expanded, joins, most
 from small_graphs import rewritten
 from support import in_every_storage
 
@@ -199,21 +198,15 @@ def test_rows_that_a_reduction_leaves(dims, keepdim, found):
 @in_every_storage
 @pytest.mark.parametrize("make", [expanded, attention])
 def test_same_numbers(make, storage, device):
-    whole, before = run(make(), device, "speed", storage)
-    strips, after = run(make(), device, "memory", storage)
+    before, after = bytes_of_both(make(), device, "memory", storage, check=close)
     assert after < before
-    for one, other in zip(whole, strips, strict=True):
-        np.testing.assert_allclose(other, one, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("seed", range(60))
 def test_any_images(seed, device):
-    whole, before = run(any_images(seed), device, "speed", "texel")
-    strips, after = run(any_images(seed), device, "memory", "texel")
+    before, after = bytes_of_both(any_images(seed), device, "memory", "texel", check=close)
     assert after <= before
-    for one, other in zip(whole, strips, strict=True):
-        np.testing.assert_allclose(other, one, rtol=2e-5, atol=2e-5)
 
 
 def large_layers() -> Network:
@@ -265,9 +258,8 @@ def test_strips_may_have_weights_of_their_own():
 ])
 def test_small_budgets(make, weights, budget, storage, device):
     """Large weights are divided, and read for each strip."""
-    whole, _ = run(make(), device, "speed", storage)
-    parts, _ = run(make(), device, "speed", storage, weights=weights, memory_budget=budget)
-    np.testing.assert_allclose(parts[0], whole[0], rtol=2e-5, atol=2e-5)
+    bytes_of_both(make(), device, "speed", storage, check=close, weights=weights,
+                  memory_budget=budget)
 
 
 def test_any_images_are_divided():

@@ -24,6 +24,12 @@ class Program:
         return plan_stream(self.weight_table, self.needs, self.steps, fixed_bytes=fixed_bytes,
                            budget=budget, host_calls=self.host_calls, **options)
 
+    def checked_plan(self, budget: int | None, lookahead: int, **options) -> StreamPlan:
+        """A plan of which everything holds that has to."""
+        plan = self.plan(budget, lookahead=lookahead, **options)
+        check(self, plan, lookahead)
+        return plan
+
     @property
     def total(self) -> int:
         """Bytes of all weights, resident."""

@@ -61,9 +61,8 @@ def test_no_reload_could_start_earlier(lookahead):
 def test_pool_of_equal_weights(count, lookahead):
     """One place more than layers ahead, whether or not they divide the number of weights."""
     sample = in_sequence(*[64] * count)
-    plan = sample.plan(None, lookahead=lookahead)
+    plan = sample.checked_plan(None, lookahead)
     assert plan.pool_bytes == 64 * (lookahead + 1)
-    check(sample, plan, lookahead)
     late = [weight for weight, start in starts(plan).items() if start > weight - lookahead]
     assert (not late) == (count % (lookahead + 1) == 0)
     assert len(late) <= lookahead

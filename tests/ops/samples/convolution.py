@@ -116,25 +116,28 @@ def sample(expect, args, name, clamp=None, computed=False) -> Sample:
                   name=name)
 
 
-def _one(row, clamp=None, computed=False) -> Sample:
-    sizes, weight_sizes, stride, padding, dilation, groups, has_bias = row
-    spatial = len(sizes) - 2
-    pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
-    bias = normal(weight_sizes[0], seed=2) if has_bias else None
-    args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, False, [0] * spatial,
-            groups]
-    name = f"{by(sizes)}-{by(weight_sizes)}"
-    return sample(convolution, args, name + "-computed" * computed, clamp, computed)
+def one(row, clamp=None, computed=False) -> Sample:
+    """The sample of a row; one with an output padding is transposed."""
+    sizes, weight_sizes, stride, padding, dilation, *extra, groups, has_bias = row
+    numbers = [list(p) if isinstance(p, tuple) else [p]
+               for p in (stride, padding, dilation, *(extra or ((0,) * (len(sizes) - 2),)))]
+    bias = normal(weight_sizes[1] * groups if extra else weight_sizes[0], seed=2)
+    args = [normal(*sizes), normal(*weight_sizes, seed=1), bias if has_bias else None, *numbers[:3],
+            bool(extra), numbers[3], groups]
+    name = f"{'transposed-' * bool(extra)}{by(sizes)}-{by(weight_sizes)}{'-computed' * computed}"
+    if extra and not clamp:
+        name += f"-{stride}-{dilation}"
+    return sample(convolution, args, name, clamp, computed)
 
 
 # Bounds as the exporter writes them: relu6, relu, one side, ints for floats.
 CLAMPS = ([0, 6.0], [0.0, 1.797e308], [None, 0.5], [-1.797e308, 1])
 
 SAMPLES = [
-    *(_one(row) for row in (*CONV2D, *CONV1D)),
+    *(one(row) for row in (*CONV2D, *CONV1D)),
     # One of each kernel.
-    *(_one(row, computed=True) for row in (CONV2D[1], CONV2D[15], CONV2D[20], CONV2D[31],
+    *(one(row, computed=True) for row in (CONV2D[1], CONV2D[15], CONV2D[20], CONV2D[31],
                                            CONV2D[32], CONV2D[35], CONV1D[0], CONV1D[5])),
-    *(_one(row, clamp) for clamp in CLAMPS
+    *(one(row, clamp) for clamp in CLAMPS
       for row in (CONV2D[0], CONV2D[16], CONV2D[21], CONV2D[32], CONV1D[0])),
 ]

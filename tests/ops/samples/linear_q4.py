@@ -31,10 +31,6 @@ def grouped_linear(x, weight, scales, group, bias=None):
     return x @ matrix.T + (0 if bias is None else bias[:columns])
 
 
-def channel_linear(x, weight, scales):
-    return x @ (unpacked(weight, True) * scales[:, None]).T
-
-
 def embedding(weight, scales, group, indices, low_first):
     rows = unpacked(weight, not low_first) * np.repeat(scales, group, 1)
     return rows[indices]
@@ -82,8 +78,9 @@ def _whole_bias() -> Sample:
 
 def _channel(sizes, columns) -> Sample:
     args = [_rows(*sizes), packed(_numbers(columns, sizes[-1]), True), _scales(columns)]
-    return Sample("et_vk.linear_qcs4w.default", args, channel_linear, constants=(1, 2), rtol=RTOL,
-                  name=f"{by(sizes)}-{columns}")
+    return Sample("et_vk.linear_qcs4w.default", args,
+                  lambda x, weight, scales: x @ (unpacked(weight, True) * scales[:, None]).T,
+                  constants=(1, 2), rtol=RTOL, name=f"{by(sizes)}-{columns}")
 
 
 def _embedding(rows, size, group, indices, low_first=True, computed=False) -> Sample:

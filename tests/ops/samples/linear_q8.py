@@ -29,10 +29,6 @@ def dynamic_linear(x, scale, zero_point, weight, sums, scales, group, bias=None)
     return result + (0 if bias is None else bias[:columns])
 
 
-def int8_linear(x, weight, scales):
-    return x @ weight.T.astype(np.float64) * scales[:len(weight)]
-
-
 def _qparams(*sizes, low=-128, high=127, smallest=None, keep=False, shift=0.0, zeros=False,
              zero="int8", **options) -> Sample:
     x = normal(*sizes) + np.float32(shift)
@@ -82,8 +78,9 @@ def _dynamic(sizes, columns, group, bias=False) -> Sample:
 def _int8(sizes, columns, constants=(1, 2)) -> Sample:
     weight = integers(columns, sizes[-1], low=-128, high=128).astype(np.int8)
     args = [normal(*sizes), weight, np.abs(normal(columns, seed=1, scale=0.01))]
-    return Sample("aten._weight_int8pack_mm.default", args, int8_linear, constants=constants,
-                  rtol=RTOL, name=f"{by(sizes)}-{columns}")
+    return Sample("aten._weight_int8pack_mm.default", args,
+                  lambda x, weight, scales: x @ weight.T.astype(np.float64) * scales,
+                  constants=constants, rtol=RTOL, name=f"{by(sizes)}-{columns}")
 
 
 SAMPLES = [

@@ -35,10 +35,6 @@ def sort(x, dim=-1, descending=False):
     return ordered(x, dim, descending)
 
 
-def stable_sort(x, _stable, dim=-1, descending=False):
-    return ordered(x, dim, descending)
-
-
 def topk(x, k, dim=-1, largest=True, _sorted=True):
     return ordered(x, dim, largest, k)
 
@@ -73,7 +69,8 @@ SAMPLES = [
     *(sample("aten.sort.default", array, [-1, descending], sort, half=False)
       for array in (STRANGE, normal(300), np.array(2.5, np.float32), normal(3, 1), normal(3, 0))
       for descending in (False, True)),
-    *(sample("aten.sort.stable", array, [True, 1, descending], stable_sort)
+    *(sample("aten.sort.stable", array, [True, 1, descending],
+             lambda x, _stable, *args: sort(x, *args))
       for array in (integers(4, 9, low=-2, high=2), np.round(normal(4, 9)))
       for descending in (False, True)),
     *(sample("aten.topk.default", apart(array), [k, dim, largest, True], topk)

@@ -13,10 +13,6 @@ def mirrored(x, pads, mode):
     return x[tuple(slice(-min(a, 0), min(b, 0) or None) for a, b in pairs)]
 
 
-def rolled(x, shifts, dims):
-    return np.roll(x, tuple(shifts), tuple(dims)) if dims else np.roll(x, shifts[0])
-
-
 # sizes, pads from the last dimension on
 PADS = {
     1: [((2, 6, 7), [3, 1]), ((5, 9), [0, 4])],
@@ -44,7 +40,8 @@ ROLLS = [
 
 SAMPLES = [
     *_pads(),
-    *(Sample("aten.roll.default", [array, shifts, dims], rolled, rtol=0,
+    *(Sample("aten.roll.default", [array, shifts, dims],
+             lambda x, s, d: np.roll(x, tuple(s), tuple(d)) if d else np.roll(x, s[0]), rtol=0,
              name=f"{sizes} {shifts} {dims} {array.dtype}")
       for sizes, shifts, dims in ROLLS for array in of_each_dtype(*sizes).values()),
 ]

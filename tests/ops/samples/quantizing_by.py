@@ -25,10 +25,6 @@ def _spread(array: np.ndarray | None, wanted, sizes) -> np.ndarray:
     return result
 
 
-def _along(sizes, axis):
-    return [size if d == axis % len(sizes) else 1 for d, size in enumerate(sizes)]
-
-
 def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128, most=127,
           adds_first=False, constants=()) -> list[Sample]:
     """Samples of dequantizing, and of quantizing where there are zeros.
@@ -73,7 +69,8 @@ def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128
 
 def _channels(sizes, axis: int, *, has_zeros: bool = True, **others) -> list[Sample]:
     count = sizes[axis]
-    return _pair("quantized_decomposed.{}quantize_per_channel.default", sizes, _along(sizes, axis),
+    return _pair("quantized_decomposed.{}quantize_per_channel.default", sizes,
+                 [size if d == axis % len(sizes) else 1 for d, size in enumerate(sizes)],
                  powers(count), integers(count) if has_zeros else None,
                  lambda x, scales, zeros: [x, scales, zeros, axis],
                  lambda least, most: [least, most, None],

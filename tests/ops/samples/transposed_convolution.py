@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from harness import Sample, by, normal
-
-from samples.convolution import convolution, sample
+from samples.convolution import one
 
 # x, weight, stride, padding, dilation, output padding, groups, bias
 CONV2D = [
@@ -48,22 +46,9 @@ CONV1D = [
 ]
 
 
-def _one(row, clamp=None, computed=False) -> Sample:
-    sizes, weight_sizes, stride, padding, dilation, extra, groups, has_bias = row
-    pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
-    extra = list(extra) if isinstance(extra, tuple) else [extra]
-    bias = normal(weight_sizes[1] * groups, seed=2) if has_bias else None
-    args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, True, extra, groups]
-    name = f"transposed-{by(sizes)}-{by(weight_sizes)}"
-    name += "-computed" * computed
-    if not clamp:
-        name += f"-{stride}-{dilation}"
-    return sample(convolution, args, name, clamp, computed)
-
-
 SAMPLES = [
-    *(_one(row) for row in (*CONV2D, *CONV1D)),
-    *(_one(row, computed=True) for row in (CONV2D[2], CONV2D[15], CONV2D[17], CONV2D[20],
+    *(one(row) for row in (*CONV2D, *CONV1D)),
+    *(one(row, computed=True) for row in (CONV2D[2], CONV2D[15], CONV2D[17], CONV2D[20],
                                            CONV1D[0])),
-    *(_one(row, (0, 1.797e308)) for row in (CONV2D[0], CONV2D[2], CONV2D[17], CONV1D[0])),
+    *(one(row, (0, 1.797e308)) for row in (CONV2D[0], CONV2D[2], CONV2D[17], CONV1D[0])),
 ]
