@@ -15,6 +15,15 @@ def any_index(monkeypatch):
 
 
 @pytest.fixture
+def x():
+    """An input of four dimensions."""
+    from graph_maker import value
+    from small_graphs import SIZES
+
+    return value(*SIZES)
+
+
+@pytest.fixture
 def apart(monkeypatch):
     """Plans place activations and weights apart, with gaps of nobody's between them."""
     from gaps import SparseWeights, spread, with_gaps

@@ -13,6 +13,7 @@ import pytest
 from fused_graphs import graphs
 from graph_maker import graph_of_node
 from harness import samples, variants
+from small_graphs import families_of, shaders_of
 from support import outside, run_python
 
 from vkrt.device.policy import policy_from
@@ -67,7 +68,7 @@ OVER: dict[int, list[tuple[int, Storage, list[Storage]]]] = {}
 
 
 def _noted(write):
-    """`Lowering.write`, which notes what results may go over, whether or not they do."""
+    """`Lowering.write`, which notes what results may go over."""
     def noted(self, tensor, order=None, over=(), read_elsewhere=()):
         result = write(self, tensor, order, over, read_elsewhere)
         if over:
@@ -114,31 +115,28 @@ def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[st
             if work.steps == result[-1][1].steps:
                 break
             result.append((f"{sample}-{storage}-{name}", work))
-        if any("_shared_" in getattr(step, "shader", "") for step in result[-1][1].steps):
+        if any("_shared_" in name for name in shaders_of(result[-1][1])):
             # The larger tile, where it is large enough
             few = replace(SHARING, lanes=1)
             work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
             result.append((f"{sample}-{storage}-few-lanes", work))
         # With Winograd's method in workgroups, too, for few lanes and for many
-        if any(getattr(step, "shader", "").startswith("winograd_")
-               for _, work in result for step in work.steps):
+        if any(name.startswith("winograd_") for _, work in result for name in shaders_of(work)):
             for lanes in (1, 1 << 20):
                 room = replace(target, scratch="spare", max_invocations=256,
                                tuning=replace(SHARING, lanes=lanes))
                 result.append((f"{sample}-{storage}-{lanes}-lanes", lower(graph, room)))
         # With the smaller kernels that some have for few registers
-        if any(getattr(step, "shader", "").startswith(("linear_q4", "conv2d"))
-               for step in result[-1][1].steps):
+        if any(name.startswith(("linear_q4", "conv2d")) for name in shaders_of(result[-1][1])):
             for registers in (128, 32):
                 fewer = Tuning(lanes=1, registers=registers)
                 result.append((f"{sample}-{storage}-{registers}",
                                lower(graph, replace(target, tuning=fewer))))
         # With weights that lanes hand round, wherever a kernel does it
-        families = {getattr(step, "shader", "").split(".")[0].split("_")[0] for step in plain.steps}
-        if families.isdisjoint(families_of_lanes()):
+        if families_of_lanes().isdisjoint(name.split("_")[0] for name in families_of(plain)):
             continue
         work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))
-        if any(".shuffle" in getattr(step, "shader", "") for step in work.steps):
+        if any(".shuffle" in name for name in shaders_of(work)):
             result.append((f"{sample}-{storage}-wide", work))
     return result
 

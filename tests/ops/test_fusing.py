@@ -37,46 +37,40 @@ def check_same(fused: Graph, apart: Graph, *how) -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_one_kernel(swapped):
-    x = value(*SIZES)
+def test_one_kernel(x, swapped):
     assert kernels(graph_of(x, silu(x, swapped))) == ["unary"]
 
 
 @in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
-def test_the_same_bits(swapped, storage, device):
+def test_the_same_bits(x, swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
-    x = value(*SIZES)
     nodes = silu(x, swapped)
     check_same(graph_of(x, nodes), graph_of(x, nodes, *nodes[0].outs), strange(*SIZES, scale=20),
                storage, device)
 
 
-def test_a_gate_with_another_use_stays():
-    x = value(*SIZES)
+def test_a_gate_with_another_use_stays(x):
     nodes = silu(x)
     assert kernels(graph_of(x, nodes, *nodes[0].outs)) == ["unary", "binary"]
 
 
-def test_a_gate_of_something_else_stays():
-    x = value(*SIZES)
+def test_a_gate_of_something_else_stays(x):
     other = new_node("aten.neg.default", x)
     nodes = [other, *silu(x, of=other.outs[0])]
     assert kernels(graph_of(x, nodes)) == ["unary", "unary", "binary"]
 
 
 @pytest.mark.parametrize("args", [(), (None,), (1.5, 2.5), ("x", [])])
-def test_arguments_of_any_kind_are_left_to_the_checks(args):
+def test_arguments_of_any_kind_are_left_to_the_checks(x, args):
     """A file may say anything: what does not look like a product is not fused."""
-    x = value(*SIZES)
     nodes = silu(x)
     nodes[1].args = args
     graph = graph_of(x, nodes)
     assert rewritten(graph) is graph
 
 
-def test_sizes_that_contradict_each_other_are_left_to_the_checks():
-    x = value(*SIZES)
+def test_sizes_that_contradict_each_other_are_left_to_the_checks(x):
     nodes = silu(x)
     nodes[1] = Node(nodes[1].op, nodes[1].args, (Tensor((9, 9), "float32"),))
     graph = graph_of(x, nodes)
@@ -101,10 +95,9 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
 @in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("between", ["", "aten.tanh.default"])
-def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
+def test_a_gated_product_is_one_kernel(x, between, swapped, storage, device):
     """With the same bits as by two, which run where the gate is an output too. What the gate is of
     stays as it is until the product, whoever else reads it for the last time before."""
-    x = value(*SIZES)
     source = new_node("aten.exp.default", x)
     nodes = [source, *gated(*source.outs, between, swapped)]
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, nodes[2].outs[0])
@@ -112,15 +105,13 @@ def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
     check_same(fused, apart, strange(*SIZES, scale=3), storage, device)
 
 
-def test_a_gated_product_takes_an_activation_too():
-    x = value(*SIZES)
+def test_a_gated_product_takes_an_activation_too(x):
     nodes = gated(x)
     nodes.append(new_node("aten.relu.default", *nodes[-1].outs))
     assert kernels(graph_of(x, nodes)) == ["unary", "binary"]
 
 
-def test_a_silu_of_its_own_is_gated_too():
-    x = value(*SIZES)
+def test_a_silu_of_its_own_is_gated_too(x):
     nodes = Nodes()
     nodes.add("aten.mul.Tensor", x, nodes.add("aten.silu.default", x))
     assert kernels(graph_of(x, nodes)) == ["binary"]
@@ -136,9 +127,8 @@ def test_a_product_of_other_sizes_is_not_gated(sizes):
 
 
 @pytest.mark.parametrize("first", [SIZES, (2, 6, 5, 7)])
-def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
+def test_a_node_is_lowered_anew_where_it_is_fused_no_more(x, first):
     """With other sizes a product may be broadcast that was not, of a gate that stays the same."""
-    x = value(*SIZES)
     nodes = silu(x)
 
     def graph(sizes) -> Graph:
@@ -169,9 +159,8 @@ EPILOGUES = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoi
 @in_every_storage
 @pytest.mark.parametrize("epilogue", EPILOGUES, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
-def test_an_activation_is_done_with_what_it_is_of(head, epilogue, storage, device):
+def test_an_activation_is_done_with_what_it_is_of(x, head, epilogue, storage, device):
     """With the same bits as by two kernels, which run where what is between is an output too."""
-    x = value(*SIZES)
     nodes = tailed(x, head, *epilogue)
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, *nodes[1].outs)
     assert kernels(fused) == ["unary", "binary"]
@@ -180,9 +169,8 @@ def test_an_activation_is_done_with_what_it_is_of(head, epilogue, storage, devic
 
 
 @pytest.mark.driver
-def test_bounds_that_are_no_numbers(device):
+def test_bounds_that_are_no_numbers(x, device):
     """To torch everything is NaN then."""
-    x = value(*SIZES)
     graph = graph_of(x, tailed(x, "add", "clamp", None, math.nan))
     assert kernels(graph) == ["unary", "binary", "unary"]
     assert np.isnan(result_of(graph, normal(*SIZES), "texel", device)).all()

@@ -18,7 +18,7 @@ from vkrt.ops.epilogue_q8 import LONGEST
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-BASE = "et_vk.q8ta_"
+BASE, QUANTIZE = "et_vk.q8ta_", "quantized_decomposed.quantize_per_tensor.default"
 
 
 def graph_of(op: str, number: int = 0) -> Graph:
@@ -92,25 +92,19 @@ REFUSED: Sequence[tuple[str, int, Any, type[Exception], str]] = [
     ("pixel_shuffle", 3, 0.0, FormatError, "output_inv_scale"),
     ("pixel_shuffle", 5, 5, FormatError, "upscale_factor"),
     ("relu", 4, 1 << 40, FormatError, "zero_point"),
+    *((QUANTIZE, *row) for row in (
+        (1, 0, FormatError, "scale"), (2, 1 << 24, UnsupportedError, "zero_point"),
+        (3, -129, UnsupportedError, "quant_min"), (4, 1 << 31, UnsupportedError, "quant_min"),
+        (0, of("int32"), UnsupportedError, "int32"))),
 ]
 
 
 @pytest.mark.parametrize(("op", "place", "change", "error", "words"), REFUSED,
                          ids=lambda value: getattr(value, "__name__", None))
 def test_what_does_not_fit_is_refused(op, place, change, error, words):
-    graph = changed(graph_of(f"{BASE}{op}.default"), place, change)
+    graph = changed(graph_of(op if op == QUANTIZE else f"{BASE}{op}.default"), place, change)
     with pytest.raises(error, match=words):
         lower(graph, Target(max_texels=1 << 26))
-
-
-@pytest.mark.parametrize(("place", "change", "error", "words"), [
-    (1, 0, FormatError, "scale"), (2, 1 << 24, UnsupportedError, "zero_point"),
-    (3, -129, UnsupportedError, "quant_min"), (4, 1 << 31, UnsupportedError, "quant_min"),
-    (0, of("int32"), UnsupportedError, "int32")])
-def test_borders_that_do_not_fit_are_refused(place, change, error, words):
-    graph = changed(graph_of("quantized_decomposed.quantize_per_tensor.default"), place, change)
-    with pytest.raises(error, match=words):
-        lower(graph, Target())
 
 
 def test_sums_that_32_bits_do_not_hold_are_refused():

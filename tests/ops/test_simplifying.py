@@ -60,8 +60,7 @@ ALL = ("unary", "binary", "convert", "where", "compare_scalar", "fill", "compare
     ("aten.add.Tensor", (1,)), ("aten.sub.Tensor", (1,)), ("aten.mul.Tensor", ()),
     ("aten.div.Tensor", ())])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_numbers_of_the_file_are_no_operands(op, args, swapped):
-    x = value(*SIZES)
+def test_numbers_of_the_file_are_no_operands(x, op, args, swapped):
     before, three = held_as_int(3)
     factors = (three, x) if swapped else (x, three)
     graph = graph_of(x, [*before, new_node(op, *factors, *args)])
@@ -76,16 +75,14 @@ def test_numbers_of_the_file_are_no_operands(op, args, swapped):
     ("aten.add.Tensor", (1,), False), ("aten.sub.Tensor", (1,), True),
     ("aten.sub.Tensor", (1,), False), ("aten.mul.Tensor", (), True),
     ("aten.div.Tensor", (), False)])
-def test_arithmetic_with_numbers_has_the_same_bits(op, args, swapped, device):
-    x = value(*SIZES)
+def test_arithmetic_with_numbers_has_the_same_bits(x, op, args, swapped, device):
     factors = (number(0.1), x) if swapped else (x, number(0.1))
     graph = graph_of(x, [new_node(op, *factors, *args)])
     data = np.float32(0.1).tobytes()
     same_bits(*fused_and_apart(graph, strange(*SIZES), "texel", device, data))
 
 
-def test_numbers_that_others_read_stay():
-    x = value(*SIZES)
+def test_numbers_that_others_read_stay(x):
     before, three = held_as_int(3)
     nodes = [*before, new_node("aten.mul.Tensor", x, three)]
     assert "convert" in kernels(graph_of(x, nodes, three), ALL)
@@ -99,14 +96,12 @@ def test_an_input_of_one_element_is_no_number():
     assert kernels(graph, ALL) == ["binary"]
 
 
-def test_an_activation_stays_with_its_product():
-    x = value(*SIZES)
+def test_an_activation_stays_with_its_product(x):
     nodes = chain(x, ("aten.mul.Tensor", number(2.0)), ("aten.relu.default",))
     assert kernels(graph_of(x, nodes), ALL) == ["binary"]
 
 
-def test_hardsigmoid_is_one_kernel():
-    x = value(*SIZES)
+def test_hardsigmoid_is_one_kernel(x):
     assert kernels(graph_of(x, hardsigmoid(x)), ALL) == ["unary"]
 
 
@@ -121,8 +116,7 @@ def test_hardsigmoid_ends_a_linear_layer(more):
 
 
 @in_every_storage
-def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
-    x = value(*SIZES)
+def test_hardsigmoid_is_the_same_but_for_rounding(x, storage, device):
     array = normal(*SIZES) * 4
     array.flat[:5] = np.inf, -np.inf, np.nan, 3, -3
     data = np.int32(3).tobytes() + np.int32(6).tobytes()
@@ -135,8 +129,7 @@ def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
 
 
 @pytest.mark.parametrize("change", ["read", "bounds", "three", "six", "open"])
-def test_what_only_looks_like_hardsigmoid(change):
-    x = value(*SIZES)
+def test_what_only_looks_like_hardsigmoid(x, change):
     three, six = number(2.0 if change == "three" else 3.0), number(5.0 if change == "six" else 6.0)
     high = {"bounds": 5, "open": None}.get(change, 6)
     nodes = chain(x, ("aten.add.Tensor", three, 1), ("aten.hardtanh.default", 0, high or 6),
@@ -149,8 +142,7 @@ def test_what_only_looks_like_hardsigmoid(change):
 
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("slope", ["number", "tensor"])
-def test_leaky_is_one_kernel(slope, swapped):
-    x = value(*SIZES)
+def test_leaky_is_one_kernel(x, slope, swapped):
     weight = number(0.1) if slope == "number" else constant(SIZES[1], 1, 1)
     graph = graph_of(x, leaky(x, (weight, x) if swapped else (x, weight)))
     assert kernels(graph, ALL) == ["unary" if slope == "number" else "binary"]
@@ -158,8 +150,7 @@ def test_leaky_is_one_kernel(slope, swapped):
 
 @in_every_storage
 @pytest.mark.parametrize("slope", ["number", "tensor", "computed"])
-def test_leaky_has_the_same_bits(slope, storage, device):
-    x = value(*SIZES)
+def test_leaky_has_the_same_bits(x, slope, storage, device):
     weights = normal(SIZES[1], seed=1)
     before = []
     weight = (number(float(weights[0])) if slope == "number" else constant(SIZES[1], 1, 1))
@@ -171,8 +162,7 @@ def test_leaky_has_the_same_bits(slope, storage, device):
 
 
 @pytest.mark.parametrize("change", ["test", "product", "limit", "other"])
-def test_what_only_looks_like_leaky(change):
-    x = value(*SIZES)
+def test_what_only_looks_like_leaky(x, change):
     nodes = leaky(x, (x, number(0.1)))
     more = {"test": nodes[0].outs, "product": nodes[1].outs}.get(change, ())
     if change == "limit":
@@ -195,9 +185,8 @@ def test_a_condition_that_decides_what_runs_stays():
 
 @pytest.mark.parametrize("args", [(), (1,), (1, 2, 3, 4, 5), ("a", None), (None, None)])
 @pytest.mark.parametrize("place", range(4))
-def test_wrong_arguments_are_left_to_the_checks(args, place):
+def test_wrong_arguments_are_left_to_the_checks(x, args, place):
     """Whatever a file says, the search itself does not fail."""
-    x = value(*SIZES)
     for nodes in (leaky(x, (x, number(0.1))), hardsigmoid(x)[-4:]):
         if place < len(nodes):
             nodes[place].args = args

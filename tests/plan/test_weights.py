@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import pytest
 from plan_samples import Maker
-from support import MODELS
+from support import graph_of_file
 
-from vkrt import pte
-from vkrt.dynamic.ranges import find_dynamic
 from vkrt.errors import UnsupportedError
-from vkrt.graph.build import build_graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops import strided_copy
-from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.placement import placements_of
 from vkrt.plan.schedule import schedule
 from vkrt.work.command_list import CommandList
@@ -28,10 +24,7 @@ PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "
 
 
 def lowered(name: str, storage: str = "texel") -> CommandList:
-    data = memoryview((MODELS / f"{name}.pte").read_bytes())
-    program = pte.read_program(data)
-    graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic, mutated)
-    return lower(graph, Target(storage))
+    return lower(graph_of_file(name), Target(storage))
 
 
 def packed_elements(record: Prepack) -> list[int | None]:

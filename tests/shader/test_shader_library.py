@@ -55,6 +55,10 @@ class Workshop:
         self.out = folder / "out"
         self.out.mkdir()
 
+    def write(self, old="", new=""):
+        """Writes the shader, with a part of it replaced."""
+        (self.shaders / "scale.comp").write_text(KERNEL.replace(old, new) if old else KERNEL)
+
     def build(self):
         return subprocess.run(
             [sys.executable, str(self.shaders / "build.py"), str(self.shaders),
@@ -78,7 +82,7 @@ def workshop(tmp_path):
         pytest.skip("no glslc")
     made = Workshop(tmp_path)
     (made.common / "tool.glsl").write_text("#define FACTOR 2\n")
-    (made.shaders / "scale.comp").write_text(KERNEL)
+    made.write()
     return made
 
 
@@ -200,7 +204,7 @@ def test_files_and_folders_are_dependencies(workshop):
 
 
 def test_identical_modules_are_stored_once(workshop):
-    (workshop.shaders / "scale.comp").write_text(KERNEL.replace("f32 f32:i32", "f32 f16"))
+    workshop.write("f32 f32:i32", "f32 f16")
     workshop.compiled()
     made = workshop.library()
     assert made.get("scale.texel.f32").spirv == made.get("scale.texel.f16").spirv
@@ -210,8 +214,7 @@ def test_identical_modules_are_stored_once(workshop):
 
 
 def test_variants_that_are_left_out(workshop):
-    (workshop.shaders / "scale.comp").write_text(
-        KERNEL.replace("//! dtypes", "//! without: texel:f32:i32\n//! dtypes"))
+    workshop.write("//! dtypes", "//! without: texel:f32:i32\n//! dtypes")
     assert workshop.compiled() == 3
     assert set(workshop.library()) == {"scale.texel.f32", "scale.buffer.f32",
                                        "scale.buffer.f32_i32"}
@@ -239,7 +242,7 @@ def test_no_shaders_make_an_empty_library(workshop):
     ("binding = 1)", "binding = 0)", "two variables share a binding"),
 ])
 def test_what_is_wrong_is_named(workshop, old, new, message):
-    (workshop.shaders / "scale.comp").write_text(KERNEL.replace(old, new))
+    workshop.write(old, new)
     done = workshop.build()
     assert done.returncode == 1
     assert message in done.stderr
