@@ -15,15 +15,10 @@ from vkrt.device.policy import Policy, overridden, target_of
 
 def check_both_ways(members: Sequence[Variant], half: bool, policies: Sequence[Policy],
                     storage: str, device: Any, by_kernel: bool = False) -> None:
-    """Runs samples, in halves or not, together with each policy: right, and the same bits.
-
-    Of "texture3d" those that fit the device's images.
-
-    Args:
-        by_kernel: policies differ in the names of kernels. Where not everything runs, SwiftShader
-            has all samples then, and lavapipe, which takes long to compile a kernel, those that
-            together have every operator and every policy's kernels.
-    """
+    """Runs samples together with each policy: right, and the same bits; of "texture3d" those that
+    fit images. `by_kernel` is for policies that differ in the names of kernels: where not
+    everything runs, lavapipe, which takes long to compile one, has samples that together have every
+    kernel."""
     if storage == "texture3d":
         members = in_images(members, half, device.info, target_of(device.info, storage))
     if by_kernel and DEPTH != "full" and RUN != "swiftshader":

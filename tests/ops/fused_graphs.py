@@ -39,11 +39,7 @@ def several(kind: str, count: int, dtype: str = "float32", bias: bool = False,
 def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", rows: int = 1,
           bias: bool = False, kind: str = "groups") -> tuple[list[Node], Tensor, Constants]:
     """silu(a layer of -x) * another one, with an operator between that may not take its memory.
-
-    Args:
-        swapped: the gate is the second factor.
-        views: there are views between, as the exporter leaves them.
-    """
+    With views, as the exporter leaves them, or with the gate as the second factor."""
     constants, x, nodes = Constants(), value(rows, DEPTH, dtype=dtype), Nodes()
 
     def made(seed: int) -> Tensor:
@@ -83,12 +79,8 @@ def normed_graph(nodes: list[Node], *more: Tensor) -> Graph:
 
 def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32,
               normed: bool = False) -> tuple[Graph, bytes]:
-    """Layers with 4-bit weights that quantize their input, one of each tensor.
-
-    Args:
-        summed: the last one's result is added to a part of x.
-        normed: they are of the norms of the tensors.
-    """
+    """Layers with 4-bit weights that quantize their input, one of each tensor, or of their norms.
+    The last one's result may be added to a part of x."""
     random, constants = np.random.default_rng(5), Constants()
     constant, depth = constants.add, x.sizes[-1]
     nodes, norms, outs = Nodes(), {}, []
@@ -113,15 +105,9 @@ def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32,
 def attention(op: str, count: int, start: int, dtype: str = "float32", turned: int = HEADS[2],
               lifted: bool = False, sizes: tuple[int, ...] = HEADS, batch: int = 1,
               masked: bool = False) -> tuple[list[Tensor], list[Node], Constants]:
-    """Inputs (queries, keys, values and caches), and the nodes that turn and attend.
-
-    Args:
-        count: new rows.
-        start: the place of the first of them.
-        turned: elements of a head that are turned.
-        lifted: the tables have three dimensions, and heads come before positions.
-        masked: with a mask, and not causal.
-    """
+    """Inputs (queries, keys, values and caches), and the nodes that turn and attend: `count` new
+    rows from `start` on, of whose heads `turned` elements are turned. With `lifted` tables of three
+    dimensions heads come before positions; a mask is not causal."""
     heads, kv_heads, size, rows = sizes
     constants = Constants()
     order = (lambda h: (batch, h, count, size)) if lifted else (lambda h: (batch, count, h, size))

@@ -1,10 +1,9 @@
 """Gaps of nobody's between tensors in memory: they show what writes or reads beyond its operand.
 
-Drivers that check the bounds of buffers drop such writes, and give zeros to such reads. Others do
-as they are told, and a packed arena shows it only where a neighbour happens to be read later. So
-here no two activations share memory, a gap follows each of them, all of it has a pattern before a
-run, and the gaps have it afterwards. What a kernel reads there changes with the pattern. Weights
-have gaps as well, which are filled when the method is loaded.
+Some drivers drop writes beyond buffers, and a packed arena shows them only where a neighbour is
+read later. Here no two activations share memory, a gap follows each of them, all of it has a
+pattern before a run, and the gaps have it afterwards. What a kernel reads there changes with the
+pattern. Weights have gaps as well, which are filled when the method is loaded.
 """
 
 from __future__ import annotations
@@ -102,11 +101,8 @@ def fill(method: Method, pattern: int) -> None:
 
 
 def check_gaps(method: Method, pattern: int) -> None:
-    """Makes sure that nothing was written beside activations and weights since `fill`.
-
-    Raises:
-        AssertionError: something was; it says behind which storage, and what writes that.
-    """
+    """Fails if something was written beside activations and weights since `fill`, and says behind
+    which storage, and what writes that."""
     check_weights(method, pattern)
     for block, planned in memory_of(method):
         words = np.frombuffer(block.read(0, planned.nbytes // 4 * 4), np.uint32)
@@ -125,11 +121,8 @@ def check_gaps(method: Method, pattern: int) -> None:
 
 
 def check_weights(method: Method, pattern: int = PATTERNS[0]) -> None:
-    """Makes sure that nothing was written beside the weights, while they were packed or later.
-
-    Raises:
-        AssertionError: something was; it says behind which weight, and what packs that.
-    """
+    """Fails if something was written beside the weights, and says behind which, and what packs
+    it."""
     for number, gap in method._loaded._weights[0].gaps():
         where = _written(gap, pattern)
         if where:

@@ -33,12 +33,8 @@ SPREADING = ("aten.convolution.default", False, "plain")
 
 
 class RunTime(int):
-    """An int among a sample's arguments that kernels read from an input when they run; all of a
-    sample from one.
-
-    Attributes:
-        base: what the program adds to that input.
-    """
+    """An int among a sample's arguments that kernels read from an input when they run, and to which
+    the program adds `base`; all of a sample from one."""
 
     base: int
 
@@ -116,13 +112,8 @@ def each(function: Callable[[Any], Any], args: Sequence[Any]) -> list[Any]:
 
 
 def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case:
-    """The program of a sample.
-
-    Args:
-        half: fp16 in the place of fp32.
-        layout: "channels_last" gives inputs of 3 and more dimensions with dimension 1 innermost in
-            memory (they come from a permutation).
-    """
+    """The program of a sample; with fp16 in the place of fp32, and in the layout "channels_last"
+    with inputs of 3 and more dimensions, permuted, whose dimension 1 is innermost in memory."""
     args = each(_halved, sample.args) if half else list(sample.args)
     expected = sample.expect
     if callable(expected):
@@ -217,9 +208,8 @@ def is_finite(case: Case) -> bool:
 
 
 def in_images(members: Sequence[Variant], half: bool, info: Any, target: Target) -> list[Variant]:
-    """The samples that a device's images hold whole: those that become buffers all the same are
-    left out, and those with infinities where the driver's half-precision images make NaN of them.
-    """
+    """The samples that become no buffers all the same, and have no infinities where the driver's
+    half-precision images make NaN of them."""
     members = [v for v in members if not lower(v.case().graph, target).notes]
     if half and info.driver_id == SWIFTSHADER:
         members = [v for v in members if is_finite(v.case())]

@@ -155,11 +155,8 @@ def loaded(net: Network, graph: Graph, device, prefer: str, storage: str, **opti
 
 def run(net: Network, device, prefer: str, storage: str, graph: Graph | None = None, **options
         ) -> tuple[list[np.ndarray], int]:
-    """Results, and bytes of activations, planned and measured.
-
-    Args:
-        graph: in the place of the network's, with its constants.
-    """
+    """Results of the network, or of another graph with its constants, and bytes of activations,
+    planned and measured."""
     with loaded(net, graph or net.graph(), device, prefer, storage, **options) as (
             method, allocator):
         results = method.execute([normal(*net.x.sizes, seed=3)])
@@ -208,12 +205,9 @@ def dynamic(net: Network, *dims: int) -> Graph:
 
 def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndarray], prefer: str,
                storage: str, **options) -> tuple[list[np.ndarray], int]:
-    """The first result for each input, and the bytes of activations at the sizes that take most.
-
-    Args:
-        inputs: among them one of these sizes: in images with rows of whole texels the last copy,
-            to the output, is spared, and one pixel less may take more.
-    """
+    """The first result for each input, and the bytes of activations at the sizes that take most,
+    which one of the inputs has: in images with rows of whole texels the last copy, to the output,
+    is spared, and one pixel less may take more."""
     with loaded(net, dynamic(net, *dims), device, prefer, storage, **options) as (
             method, allocator):
         results = [method.execute([array])[0] for array in inputs]

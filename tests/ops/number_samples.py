@@ -170,12 +170,8 @@ def flushed(values: np.ndarray, least: float) -> np.ndarray:
 
 
 def expectations(operator: Operator, number: float, dtype: type) -> Iterator[np.ndarray]:
-    """What a device may give: each of the arrays in turn, the number and the result may lose what
-    is denormal.
-
-    Args:
-        dtype: of the arrays and, if it is a float, of the result: np.float32 or np.float16.
-    """
+    """What a device may give for arrays of np.float32 or np.float16: each of the arrays in turn,
+    the number and the result may lose what is denormal."""
     with np.errstate(all="ignore"):
         arrays = [a.astype(dtype) if a.dtype == np.float32 else a for a in operator.args(number)
                   if isinstance(a, np.ndarray)]

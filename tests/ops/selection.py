@@ -1,8 +1,7 @@
 """Samples that together run every kernel, and those that a choice of kernels makes a difference to.
 
-What a sample runs is asked of its lowering, so a sample or a kernel that changes is dealt anew.
-The answers are kept in `.cache/tests/samples`, under names that follow from everything they depend
-on.
+What a sample runs is asked of its lowering. The answers are kept in `.cache/tests/samples`, under
+names that follow from everything they depend on.
 """
 
 from __future__ import annotations
@@ -51,12 +50,8 @@ def interface_of(kernel: str) -> str:
 
 @cache
 def chosen(what: str) -> set[Place]:
-    """Samples in the storages in which they are to run.
-
-    Args:
-        what: "kernels": every kernel once, and every sample's operator. "interfaces": every set of
-            bindings that a kernel has, once.
-    """
+    """Samples in the storages in which they are to run: for "kernels" every kernel and every
+    sample's operator once, for "interfaces" every set of bindings that a kernel has."""
     places = []
     for variant, by_storage in zip(variants(), _answers("samples", _kernels), strict=True):
         first = number_of(variant) % 3
@@ -77,22 +72,15 @@ def _kernels(variant: Variant) -> dict[str, list[str]]:
 
 def differing(name: str, differs: Callable[[Graph], bool],
               among: Callable[[Variant], bool]) -> list[Variant]:
-    """The variants whose graphs lead to other kernels by a choice.
-
-    Args:
-        name: of the choice; no two choices have one.
-        differs: says so of the graph of a variant.
-        among: of which variants that is asked.
-    """
+    """The variants, among some, whose graphs lead to other kernels by a choice; no two choices have
+    one name."""
     answers = _answers(name, lambda variant: among(variant) and differs(variant.case().graph))
     return [variant for variant, answer in zip(variants(), answers, strict=True) if answer]
 
 
 def _answers(name: str, ask: Callable[[Variant], Any]) -> list[Any]:
-    """What all variants answer, as JSON; from files, where that was asked before.
-
-    Processes that ask at the same time take one part after the other.
-    """
+    """What all variants answer, as JSON; from files, where that was asked before. Processes that
+    ask at the same time take one part after the other."""
     every = list(variants())
     answers = [None] * len(every)
     for can_wait in (False, True):
@@ -104,11 +92,8 @@ def _answers(name: str, ask: Callable[[Variant], Any]) -> list[Any]:
 
 
 def _kept(name: str, find: Callable[[], Any], can_wait: bool) -> Any:
-    """What `find` gives, as JSON; from the file, where a process has asked for it before.
-
-    Args:
-        can_wait: for a process that is at it; otherwise None is returned where there is one.
-    """
+    """What `find` gives, as JSON; from the file, where a process has asked for it before. Where one
+    is at it, None is returned, unless this one can wait."""
     CACHE.mkdir(parents=True, exist_ok=True)
     file = CACHE / f"{name}-{_stamp()}.json"
     with open(file.with_suffix(".lock"), "w") as lock:
@@ -139,11 +124,8 @@ def _stamp() -> str:
 
 
 def cover(items: Iterable[tuple[Item, set[Any]]], seen: set[Any] | None = None) -> list[Item]:
-    """Of items, each with facts, those that have a fact that no item before has.
-
-    Args:
-        seen: facts of items before the first; it gets those that are found.
-    """
+    """Of items with facts, those that have a fact that no item before has, and that is not `seen`,
+    which gets those that are found."""
     seen = set() if seen is None else seen
     found = []
     for item, facts in items:

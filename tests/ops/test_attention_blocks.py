@@ -28,13 +28,8 @@ from vkrt.work.target import Target
 
 def attention(heads: int, rows: int, size: int, mask: tuple[int, ...] | None = None,
               width: int = 0, shared: bool = False, kept: bool = False) -> Graph:
-    """et_vk.sdpa of inputs.
-
-    Args:
-        width: of the values, by default as that of the queries.
-        shared: whether queries, keys and values are one tensor.
-        kept: whether the queries are results, too.
-    """
+    """et_vk.sdpa of queries, keys and values, which may be one tensor, and of which the values may
+    have another width. Kept queries are results, too."""
     x, *others = (value(1, heads, rows, each) for each in (size, size, width or size))
     graph = graph_of_node("et_vk.sdpa.default", *((x, x, x) if shared else (x, *others)),
                           mask and value(*mask), None)

@@ -97,11 +97,8 @@ def families_of_lanes() -> frozenset[str]:
 
 
 def lowered(sample: str, graph: Graph, everywhere: bool = True) -> list[tuple[str, CommandList]]:
-    """(name, command list) in every storage.
-
-    Args:
-        everywhere: also in a GPU's shape, and with the kernels of other choices.
-    """
+    """(name, command list) in every storage, `everywhere` also in a GPU's shape, and with the
+    kernels of other choices."""
     result = []
     for storage in STORAGES:
         target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384, scratch="any")
@@ -311,10 +308,8 @@ def test_operands_lie_in_their_storages():
 
 
 def read_before_written(work: CommandList) -> list[str]:
-    """What of a command list reads, or gives out, memory that nothing has written.
-
-    Placeholders are only bound, and of an operand without elements nothing is read.
-    """
+    """What of a command list reads, or gives out, memory that nothing has written. Placeholders are
+    only bound, and of an operand without elements nothing is read."""
     written = {prepack.target.storage.id for prepack in work.prepacks}
     written |= {operand.storage.id for operand in work.inputs if operand is not None}
     found = []

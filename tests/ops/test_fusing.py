@@ -20,12 +20,8 @@ from vkrt.work.tensor import Tensor
 
 
 def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Node]:
-    """x * sigmoid(x) as two nodes.
-
-    Args:
-        swapped: the gate comes first.
-        of: what the gate is of, if not of x.
-    """
+    """x * sigmoid(x), or the sigmoid of another tensor, as two nodes; swapped with the gate
+    first."""
     gate = new_node("aten.sigmoid.default", x if of is None else of)
     factors = (*gate.outs, x) if swapped else (x, *gate.outs)
     return [gate, new_node("aten.mul.Tensor", *factors)]
@@ -78,12 +74,8 @@ def test_sizes_that_contradict_each_other_are_left_to_the_checks(x):
 
 
 def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
-    """silu(x) * -x, as in the gated layers of language models.
-
-    Args:
-        between: an operator of x that comes before the product, and adds to it.
-        swapped: the gate comes last.
-    """
+    """silu(x) * -x, as in the gated layers of language models; swapped with the gate last. An
+    operator of x between them comes before the product, and is added."""
     nodes = Nodes(silu(x))
     gate, other = nodes[1].outs[0], nodes.add("aten.neg.default", x)
     if between:

@@ -44,12 +44,8 @@ SCALE = 0.5
 
 def attention(windows: int, rows: int, heads: int, size: int, dtype: str = "float32",
               cut: str = "slice", turn: bool = True) -> Graph:
-    """softmax(q k^T / 4) v of [windows, rows, q, k and v of all heads], heads joined again.
-
-    Args:
-        cut: how queries, keys and values are cut out: "slice", "select" or "split".
-        turn: whether the results of heads are joined.
-    """
+    """softmax(q k^T / 4) v of [windows, rows, q, k and v of all heads], which are cut out by
+    "slice", "select" or "split"; heads are joined again."""
     nodes = Nodes()
 
     def then(name: str, *args) -> Tensor:

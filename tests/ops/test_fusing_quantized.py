@@ -24,15 +24,9 @@ RELU6 = ("hardtanh", 0, 6.0)
 
 def quantized_layer(activation=RELU6, *, zero: int = -3, least: int = -128, real: str = "float32",
                     more: bool = False) -> Graph:
-    """A convolution of a quantized tensor, dequantized, limited and quantized again.
-
-    Args:
-        activation: its name and arguments.
-        zero: with which the result is dequantized; it was quantized with -3.
-        least: of the numbers that it becomes.
-        real: the dtype in between.
-        more: the dequantized result is an output too.
-    """
+    """A convolution of a quantized tensor, dequantized, limited and quantized again, to numbers
+    from `least` on. Its result is quantized with -3 and dequantized with `zero`, to a real dtype,
+    and may be an output too."""
     x, nodes = value(*Q8_SIZES, dtype="int8"), Nodes()
     name, *bounds = activation
     made = nodes.add(
@@ -72,14 +66,8 @@ POOLED_KERNELS = ("dequantize", "max_pool2d", "max_pool2d_with_indices", "quanti
 
 def quantized_pool(pool: str = "max_pool2d_with_indices", *, zero: int = -3,
                    new_scale: float = 0.1, least: int = -128, more: bool = False) -> Graph:
-    """Pictures quantized with 0.1 and -3, made real, pooled and quantized again.
-
-    Args:
-        zero: with which they are made real.
-        new_scale: with which the largest elements are quantized.
-        least: of the quantized numbers, before and after.
-        more: the places of the largest elements are an output too.
-    """
+    """Pictures quantized with 0.1 and -3, made real with `zero`, pooled and quantized again with a
+    new scale. The places of the largest elements may be an output too."""
     x, nodes = value(2, 5, 9, 8, dtype="int8"), Nodes()
     real = nodes.add(DEQUANTIZE, x, 0.1, zero, least, 127, None, None, dtypes=["float32"])
     best = nodes.add(f"aten.{pool}.default", real, [3, 3], [2, 2], [1, 1], [1, 1], False)

@@ -18,12 +18,8 @@ from vkrt.work.tensor import Tensor
 
 def guarded(x: Tensor, dim: int = -1, shared: Tensor | None = None,
             value: float = -math.inf) -> Nodes:
-    """Softmax with the guard that attention which the exporter takes apart has around it.
-
-    Args:
-        shared: the zeros, where another node makes them.
-        value: what elements are compared with.
-    """
+    """Softmax with the guard that attention which the exporter takes apart has around it: elements
+    are compared with a value. The zeros may be another node's."""
     nodes = Nodes()
     weights = nodes.add("aten._softmax.default", x, dim, False)
     is_low = nodes.add("aten.eq.Scalar", x, value)

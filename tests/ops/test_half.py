@@ -1,6 +1,5 @@
-"""Half precision is rounded to nearest even when it is stored, in every storage.
-
-What the device's own conversions do is up to the driver: nothing may depend on it.
+"""Half precision is rounded to nearest even when it is stored, in every storage, whatever the
+device's own conversions do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Every sample of every operator on the driver, against numpy.
-
-Two ways of running them: all samples of an operator as one program whose sizes are push constants,
-and each sample as a program of its own, with its sizes compiled into the pipelines. Compiling
-kernels takes most of the time: lavapipe, which optimizes them, runs groups of samples that together
-have every kernel, and SwiftShader, which hardly does, all others. Of some groups a newer lavapipe
-runs the samples that have the kernels, in the place of the system's, and SwiftShader the group.
+"""Every sample of every operator on the driver, against numpy: all samples of an operator as one
+program whose sizes are push constants, and each sample as a program of its own, with its sizes
+compiled into the pipelines. Compiling takes most of the time, so each driver has a part of them.
 """
 
 from __future__ import annotations

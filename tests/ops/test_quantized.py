@@ -27,11 +27,7 @@ def graph_of(op: str, number: int = 0) -> Graph:
 
 
 def changed(graph: Graph, place: int, change: Any) -> Graph:
-    """A program of one node with another argument.
-
-    Args:
-        change: the argument; where it is a function it gets the old one.
-    """
+    """A program of one node with another argument, or with what a function makes of the old one."""
     (node,) = graph.nodes
     args = list(node.args)
     args[place] = change(args[place]) if callable(change) else change

@@ -1,7 +1,5 @@
-"""Products and convolutions whose workgroups share tiles: the choice, the larger tile, slices.
-
-test_sharing.py runs all that differs on a device without a row; few of its samples are large enough
-for the larger tile there.
+"""Products and convolutions whose workgroups share tiles: the choice, the larger tile, for which
+few samples of test_sharing.py are large enough, slices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Kernels in a GPU's shape: samples of the operators that have them, as on a device without a row.
-
-The kernels of CPU drivers are those of test_ops.py. Each feature that the device has is used alone,
-all of them together, and none.
+"""Kernels in a GPU's shape: samples of the operators that have them, as on a device without a row,
+with each feature that the device has alone, with all of them together, and with none.
 """
 
 from __future__ import annotations
@@ -79,12 +77,8 @@ def graphs_of(members) -> dict[int, Any]:
 
 
 def run(members, graphs, half, storage, device, features, ran) -> None:
-    """Runs samples of one operator, unless their kernels are those of a set of features before.
-
-    Args:
-        graphs: of `graphs_of`.
-        ran: what ran before: the kernels of samples and, where not everything runs, each kernel.
-    """
+    """Runs samples of one operator, whose graphs are those of `graphs_of`, unless their kernels, or
+    where not everything runs each of them, ran before."""
     target = target_of(device.info, storage, enabled=device.features)
     assert target.features == set(features)
     if storage == "texture3d":

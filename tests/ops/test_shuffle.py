@@ -1,5 +1,5 @@
-"""Kernels whose lanes load for each other (shaders/common/shuffle.glsl):
-when they are chosen, and that results are the same bits as without.
+"""Kernels whose lanes load for each other (shaders/common/shuffle.glsl): when they are chosen, and
+that results are the same bits as without.
 """
 
 from __future__ import annotations

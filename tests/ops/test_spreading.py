@@ -1,10 +1,8 @@
-"""One infinity or NaN in the input of a convolution reaches the elements that depend on it, and no
-other.
+"""One infinity or NaN in the input of a convolution reaches what depends on it, and nothing else.
 
 Kernels read more than they use, e.g. whole texels of 4 where a window covers 3, and leave the rest
 out by weights of zero; but 0 times NaN is NaN. Winograd's transforms mix the pixels of a tile, so
-there it reaches all of them, and they are off here. For all other operators, precisions and
-layouts, test_ops.py looks for NaN where it should not be.
+they are off here. For all other operators test_ops.py looks for NaN where it should not be.
 """
 
 from __future__ import annotations

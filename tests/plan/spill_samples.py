@@ -27,11 +27,8 @@ def moves(work: CommandList) -> list[tuple[int, str]]:
 
 
 def interpret(work: CommandList) -> dict[int, list]:
-    """What every step that is no copy reads, by its node, the memory being that of the plan.
-
-    A byte's value is who wrote it, from what, and which of its bytes it is; that of a step that
-    comes back with the same input is the same.
-    """
+    """What every step that is no copy reads, by its node, the memory being that of the plan. A
+    byte's value is who wrote it, from what, and which of its bytes it is."""
     result = placed(work)
     memory: dict[tuple[int, int], object] = {}
     seen: dict[int, list] = {}

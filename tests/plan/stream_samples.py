@@ -78,11 +78,8 @@ def starts(plan: StreamPlan) -> dict[int, int]:
 
 
 def check(sample: Program, plan: StreamPlan, max_lookahead: int) -> None:
-    """Everything that has to hold for any plan, over cyclic time and place by place.
-
-    Args:
-        max_lookahead: layers ahead that a reload may start.
-    """
+    """Everything that has to hold for any plan whose reloads start so many layers ahead at most,
+    over cyclic time and place by place."""
     table, count = sample.weight_table, len(plan.submissions)
     assert sorted((*plan.resident, *plan.streamed)) == list(range(len(table)))
     assert plan.bytes_per_run == sum(table[w].nbytes for w in plan.streamed)

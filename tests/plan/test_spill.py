@@ -237,10 +237,8 @@ def test_arguments():
 
 
 def wide_moments(sizes, first: int = 64) -> CommandList:
-    """Activations of these sizes, then two moments of wide ones, then all of them read.
-
-    Beside the step that makes the last of them `first` bytes more are in use.
-    """
+    """Activations of these sizes, beside the last of them `first` bytes more, then two moments of
+    wide ones, then all of them read."""
     make = Maker()
     x, kept = make.input(64), [make.temporary(size) for size in sizes]
     beside = make.temporary(first)

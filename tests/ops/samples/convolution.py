@@ -96,13 +96,8 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
 
 
 def sample(expect, args, name, clamp=None, computed=False) -> Sample:
-    """A sample of a convolution, or of one with its result between the bounds of `clamp`.
-
-    Args:
-        expect: what the convolution gives.
-        args: of the operator; the second and third are weight and bias.
-        computed: weight and bias are inputs, not constants.
-    """
+    """A convolution of which `expect` is the result, or one with the result between the bounds of
+    `clamp`; weight and bias, the second and third argument, are inputs if they are computed."""
     def clamped(*args):
         *args, low, high = args
         return np.clip(expect(*args), -math.inf if low is None else low,

@@ -268,11 +268,8 @@ def _linear(op: str, row) -> Sample:
 
 
 def _float_linear(row, least: int = -127) -> Sample:
-    """A linear layer as executorch 1.0 writes it.
-
-    Args:
-        least: weight; where none is negative, sums are as long as they can be, and inputs as well.
-    """
+    """A linear layer as executorch 1.0 writes it. Where no weight is negative, sums are as long as
+    they can be, and inputs as well."""
     sizes, columns, has_bias, zero, _ = row
     weight = bytes_of(columns, sizes[-1], seed=1, low=least)
     x = normal(*sizes, scale=2.0) - (20 if least > 0 else 0)

@@ -1,7 +1,5 @@
-"""Samples of quantization with a scale for each channel, row or block.
-
-A scale's inverse is a division, which a driver may round another way: scales are powers of two
-here, so that it is exact.
+"""Samples of quantization with a scale for each channel, row or block. A scale's inverse is a
+division, which a driver may round another way: scales are powers of two, so that it is exact.
 """
 
 from __future__ import annotations
