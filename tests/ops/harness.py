@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from graph_maker import Constants
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.graph.graph import Graph, Node
@@ -17,7 +18,7 @@ from vkrt.graph.symbols import RuntimeScalar
 from vkrt.lowering.lowering import lower
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype
+from vkrt.work.tensor import Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
 HALF_TOLERANCE = 2e-3
@@ -131,7 +132,7 @@ def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case
                  for sizes, dtype in outs)
     nodes = [*builder.nodes, Node(sample.op, nodes_args, outs, "sample")]
     graph = Graph("sample", builder.inputs, list(outs[:len(expected)]), nodes).finish()
-    return Case(graph, bytes(builder.data), builder.arrays, expected,
+    return Case(graph, bytes(builder.constants.data), builder.arrays, expected,
                 max(sample.rtol, HALF_TOLERANCE) if half else sample.rtol)
 
 
@@ -151,7 +152,7 @@ class _CaseBuilder:
         self.inputs: list[Tensor] = []
         self.arrays: list[np.ndarray] = []
         self.nodes: list[Node] = []
-        self.data = bytearray()
+        self.constants = Constants()
         # What kernels read an int from, and what it holds
         self.late: tuple[Tensor, Read, int] | None = None
 
@@ -174,12 +175,8 @@ class _CaseBuilder:
         return RuntimeScalar(value - held, tensor, read)
 
     def _constant(self, array: np.ndarray) -> Tensor:
-        self.data += bytes(-len(self.data) % 16)
-        offset = len(self.data)
-        self.data += array.tobytes()
-        dtype = str(array.dtype)
-        return Tensor(array.shape, device_dtype(dtype),
-                      constant=Constant(offset, array.nbytes, dtype))
+        held = self.constants.add(array)
+        return Tensor(held.sizes, device_dtype(held.dtype), constant=held.constant)
 
     def _input(self, array: np.ndarray) -> Tensor:
         name = f"input {len(self.inputs)}"

@@ -42,6 +42,15 @@ def layer_case(sizes, channels, padding, has_bias, clamp):
     return make_case(layer, layout="channels_last")
 
 
+def checked_layers(rows, device, **options):
+    """Runs layers, gives the method of each before, and checks its results."""
+    for row in rows:
+        case = layer_case(*row)
+        with open_method(case.graph, case.data, device, **options) as method:
+            yield row, method
+            check(method.execute(case.inputs), case)
+
+
 @pytest.fixture
 def anyway(monkeypatch):
     """Winograd for every layer it suits, also where it does not pay."""
@@ -55,12 +64,8 @@ def test_results(storage, strip, anyway, monkeypatch, device):
     longest = winograd.Layer.strip
     monkeypatch.setattr(winograd.Layer, "strip",
                         lambda self, *args: min(strip, longest(self, *args)))
-    for row in LAYERS:
-        case = layer_case(*row)
-        with open_method(case.graph, case.data, device, storage=storage,
-                         winograd="always") as method:
-            assert "winograd_output" in families_of(method.work)
-            check(method.execute(case.inputs), case)
+    for _, method in checked_layers(LAYERS, device, storage=storage, winograd="always"):
+        assert "winograd_output" in families_of(method.work)
 
 
 @in_every_storage
@@ -97,13 +102,10 @@ def test_results_over_their_sources(storage, strip, monkeypatch, device):
     """Rows that the next strip meets are read before they are written over."""
     monkeypatch.setattr(convolutions, "_portions", lambda _cx, _conv, layer, _source: (
         None, winograd.Portion(strip, layer.channels)))
-    for row in SAME_SIZES:
-        case = layer_case(*row)
-        with open_method(case.graph, case.data, device, storage=storage) as method:
-            steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
-            (read,), (written,) = steps["winograd_input"].reads, steps["winograd_output"].writes
-            assert read.storage is written.storage
-            check(method.execute(case.inputs), case)
+    for _, method in checked_layers(SAME_SIZES, device, storage=storage):
+        steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
+        (read,), (written,) = steps["winograd_input"].reads, steps["winograd_output"].writes
+        assert read.storage is written.storage
 
 
 @in_every_storage
@@ -117,13 +119,10 @@ def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, d
         return (None, portion) if is_over else (portion, None)
 
     monkeypatch.setattr(convolutions, "_portions", portions)
-    for row in SAME_SIZES if is_over else LAYERS:
-        case = layer_case(*row)
-        with open_method(case.graph, case.data, device, storage=storage) as method:
-            names = families_of(method.work)
-            assert names.count("winograd_weight") == -(-row[1] // part)
-            assert names.count("winograd_input") == 1
-            check(method.execute(case.inputs), case)
+    for row, method in checked_layers(SAME_SIZES if is_over else LAYERS, device, storage=storage):
+        names = families_of(method.work)
+        assert names.count("winograd_weight") == -(-row[1] // part)
+        assert names.count("winograd_input") == 1
 
 
 def convolved(nodes: Nodes, x: Tensor, weight: Tensor) -> Tensor:
