@@ -36,24 +36,17 @@ class Embedding:
         return [tensor.dtype.removeprefix("float") for tensor in tensors]
 
 
-def test_of_an_input_and_numbers():
-    assert Embedding().widen() == ["32", "32", "32", "32", "16"]
-
-
-def test_an_input_of_halves():
-    assert Embedding(host_dtype="float16").widen() == ["16", "32", "32", "32", "16"]
-
-
-def test_an_input_that_others_read():
-    embedding = Embedding()
-    other = new_node("aten.silu.default", embedding.timestep)
-    assert embedding.widen(other) == ["16", "32", "32", "32", "16"]
-
-
-def test_frequencies_that_others_read():
-    embedding = Embedding()
-    other = new_node("aten.silu.default", embedding.frequencies)
-    assert embedding.widen(other) == ["32", "16", "16", "32", "16"]
+@pytest.mark.parametrize(("options", "read", "dtypes"), [
+    pytest.param({}, "", "32 32 32 32 16", id="of an input and numbers"),
+    pytest.param({"host_dtype": "float16"}, "", "16 32 32 32 16", id="an input of halves"),
+    pytest.param({"made": new_node("aten.silu.default", half(1))}, "", "16 32 32 32 16",
+                 id="out of a layer"),
+    pytest.param({}, "timestep", "16 32 32 32 16", id="an input that others read"),
+    pytest.param({}, "frequencies", "32 16 16 32 16", id="frequencies that others read")])
+def test_dtypes(options, read, dtypes):
+    embedding = Embedding(**options)
+    others = [new_node("aten.silu.default", getattr(embedding, read))] if read else []
+    assert embedding.widen(*others) == dtypes.split()
 
 
 @pytest.mark.parametrize("what", ["angles", "timestep"])
@@ -72,8 +65,3 @@ def test_out_of_a_layer():
     result = nodes.add("aten.sin.default", scaled)
     widen_angles(graph_of(x, nodes))
     assert {tensor.dtype for tensor in (x, made, scaled, result)} == {"float16"}
-
-
-def test_a_timestep_out_of_a_layer():
-    made = new_node("aten.silu.default", half(1))
-    assert Embedding(made).widen() == ["16", "32", "32", "32", "16"]

@@ -3,6 +3,8 @@
 import numpy as np
 from harness import Sample, booleans, integers, normal
 
+from samples.shape import padded
+
 SIZES = (2, 3, 2, 1, 3, 2, 2, 5)
 ALTERNATING = (1, 3, 1, 1, 3, 1, 2, 1)
 ORDER = [6, 1, 4, 7, 0, 3, 2, 5]
@@ -17,11 +19,6 @@ def permuted(name, args, expect, **options):
     """The operator on a tensor whose dimensions lie in another order."""
     lying = np.ascontiguousarray(args[0].transpose(ORDER))
     return Sample(name, [lying, *args[1:]], expect, name="rank 8 permuted", **options)
-
-
-def padded(x, pads, value):
-    pairs = [(pads[2 * k], pads[2 * k + 1]) for k in reversed(range(len(pads) // 2))]
-    return np.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + pairs, constant_values=value)
 
 
 SAMPLES = [
