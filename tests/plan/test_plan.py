@@ -41,8 +41,7 @@ def test_arena_of_a_chain():
     assert (result.weight_bytes, result.host_bytes, result.staging_bytes) == (0, 0, 0)
 
 
-def test_an_input_nobody_reads_and_an_output_nobody_writes_have_places():
-    make = Maker()
+def test_an_input_nobody_reads_and_an_output_nobody_writes_have_places(make):
     x, y = make.input(64), make.temporary(32)
     make.output(y)
     assert set(plan(make.work).places) == {x.storage.id, y.storage.id}
@@ -59,8 +58,7 @@ def test_inputs_and_outputs_in_host_memory():
     assert result.peak_bytes == 4096 and result.lower_bound == 3072
 
 
-def test_host_call_storages_live_like_others():
-    make = Maker()
+def test_host_call_storages_live_like_others(make):
     x, a, y = make.input(64), make.temporary(64), make.temporary(64)
     b = make.operand(make.storage("input", 64))
     make.step([a], [x])
@@ -73,8 +71,7 @@ def test_host_call_storages_live_like_others():
     assert result.activation_bytes == 0 and result.host_bytes == 128
 
 
-def test_storages_without_a_common_memory_type_lie_apart():
-    make = Maker()
+def test_storages_without_a_common_memory_type_lie_apart(make):
     x, a, b = make.input(64), make.temporary(64, image=True), make.temporary(64, image=True)
     make.chain(x, a, b)
     make.weight(64)
@@ -85,8 +82,7 @@ def test_storages_without_a_common_memory_type_lie_apart():
     assert result.activation_bytes == result.lower_bound == 192
 
 
-def test_weight_blocks():
-    make = Maker()
+def test_weight_blocks(make):
     ids = [make.weight(n).storage.id for n in (100, 200, 5000, 700, 300, 64)]
     result = plan(make.work, block_bytes=1024)
     blocks = [[(p.storage, p.offset, p.nbytes) for p in b.places] for b in result.blocks]
@@ -99,15 +95,13 @@ def test_weight_blocks():
     assert (result.weight_bytes, result.largest_weight) == (6528, 5056)
 
 
-def test_weights_packed_twice_have_one_place():
-    make = Maker()
+def test_weights_packed_twice_have_one_place(make):
     make.weight(64)
     make.prepacks.append(make.prepacks[0])
     assert plan(make.work).weight_bytes == 64
 
 
-def test_weight_images_and_buffers_share_no_page():
-    make = Maker()
+def test_weight_images_and_buffers_share_no_page(make):
     for image in (False, True, True, False, True, False):
         make.weight(64, image=image)
     first, second = plan(make.work, granularity=1024, block_bytes=1152).blocks
@@ -117,8 +111,7 @@ def test_weight_images_and_buffers_share_no_page():
     assert (first.nbytes, second.nbytes) == (1152, 1088)
 
 
-def test_alignment_inside_blocks_counts():
-    make = Maker()
+def test_alignment_inside_blocks_counts(make):
     make.weight(48)
     make.weight(48)
     block, = plan(make.work, lambda s: (s.nbytes, 256, 1)).blocks
@@ -215,8 +208,7 @@ def test_reports():
     assert "host " not in plan(make.work).describe()
 
 
-def test_default_requirements():
-    make = Maker()
+def test_default_requirements(make):
     assert default_requirements(make.storage("activation", 80)) == (128, 64, 0xFFFFFFFF)
 
 

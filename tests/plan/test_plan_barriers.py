@@ -54,8 +54,7 @@ def test_which_steps_need_one(steps, outputs, needed):
     assert both(program(steps, outputs).work) == (tuple(n == "1" for n in needed), {})
 
 
-def test_parts_of_a_buffer_are_independent():
-    make = Maker()
+def test_parts_of_a_buffer_are_independent(make):
     x, whole = make.input(64), make.temporary(128)
     low, high = make.operand(whole.storage, 0, 64), make.operand(whole.storage, 64, 64)
     make.step([low], [x])
@@ -66,9 +65,8 @@ def test_parts_of_a_buffer_are_independent():
     assert both(make.work)[0] == (False, False, True)
 
 
-def test_what_is_empty_is_bound_all_the_same():
+def test_what_is_empty_is_bound_all_the_same(make):
     """Nothing is read of it, but who binds its first bytes may: layers of validation say so."""
-    make = Maker()
     x, a = make.input(64), make.temporary(64)
     make.step([a], [make.operand(x.storage, 0, 0)])
     make.step([make.operand(x.storage, 0, 16)], [])
@@ -77,9 +75,8 @@ def test_what_is_empty_is_bound_all_the_same():
     assert both(make.work)[0] == (False, True, True)
 
 
-def test_memory_of_another_tenant():
+def test_memory_of_another_tenant(make):
     """The third step writes where the first read: only the arena knows."""
-    make = Maker()
     x, a, b = make.input(1024), make.temporary(16), make.temporary(1024)
     make.step([a], [x])
     make.step([b], [])
@@ -96,9 +93,8 @@ def test_images_join_the_barrier_before_them():
     assert {step: len(ids) for step, ids in moved.items()} == {0: 2, 2: 2, 6: 1}
 
 
-def test_a_transition_writes():
+def test_a_transition_writes(make):
     """An image that is read before anything wrote it: its memory is another tenant's until then."""
-    make = Maker()
     x, a, b = make.input(1024), make.temporary(16), make.temporary(16)
     image = make.temporary(1024, image=True)
     make.step([a], [x])
@@ -163,8 +159,7 @@ def test_ranges(added, asked):
 
 
 @pytest.mark.parametrize("count", [2000])
-def test_many_independent_steps_are_fast(count):
-    make = Maker()
+def test_many_independent_steps_are_fast(make, count):
     x = make.input(64)
     for _ in range(count):
         make.output(make.temporary(64))

@@ -3,43 +3,39 @@
 from dataclasses import replace
 
 from graph_maker import constant, graph_of_node, value
-from plan_samples import Maker
 
 from vkrt.lowering.lowering import lower
 from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.target import Target
 
 
-def test_rooms():
+def test_rooms(make):
     """The room of a node is the most bytes alive at any time less those alive at the node."""
-    maker = Maker()
-    source = maker.input(4096)
-    middle, last = maker.temporary(1024), maker.temporary(512)
-    maker.chain(source, middle, last)
-    maker.output(last)
-    assert scratch_budgets(maker.work, {0, 1}) == {0: 0, 1: 4096 - 512}
-    assert scratch_budgets(maker.work, {1}) == {1: 4096 - 512}
+    source = make.input(4096)
+    middle, last = make.temporary(1024), make.temporary(512)
+    make.chain(source, middle, last)
+    make.output(last)
+    assert scratch_budgets(make.work, {0, 1}) == {0: 0, 1: 4096 - 512}
+    assert scratch_budgets(make.work, {1}) == {1: 4096 - 512}
 
 
-def test_weights_take_no_room():
-    maker = Maker()
-    source = maker.input(4096)
-    result = maker.temporary(1024)
-    maker.step([result], [source, maker.operand(maker.storage("weight", 1 << 20))])
-    maker.step([result], [result])
-    maker.output(result)
-    assert scratch_budgets(maker.work, {0, 1}) == {0: 0, 1: 4096}
+def test_weights_take_no_room(make):
+    source = make.input(4096)
+    result = make.temporary(1024)
+    make.step([result], [source, make.operand(make.storage("weight", 1 << 20))])
+    make.step([result], [result])
+    make.output(result)
+    assert scratch_budgets(make.work, {0, 1}) == {0: 0, 1: 4096}
 
 
-def test_the_steps_of_a_node_together():
+def test_the_steps_of_a_node_together(make):
     """A node that takes several steps has the room that all of them leave."""
-    maker = Maker()
-    source = maker.input(2048)
-    first, second = maker.temporary(512), maker.temporary(256)
-    maker.chain(source, first, second, maker.temporary(2048))
-    maker.output(second)
-    maker.steps[0] = replace(maker.steps[0], node=1)
-    assert scratch_budgets(maker.work, {1}) == {1: 0}
+    source = make.input(2048)
+    first, second = make.temporary(512), make.temporary(256)
+    make.chain(source, first, second, make.temporary(2048))
+    make.output(second)
+    make.steps[0] = replace(make.steps[0], node=1)
+    assert scratch_budgets(make.work, {1}) == {1: 0}
 
 
 def test_speed_may_take_as_much_again():

@@ -87,9 +87,8 @@ def test_unified_gains_nothing():
                             "memory",)
 
 
-def test_nothing_idle_where_it_is_fullest():
+def test_nothing_idle_where_it_is_fullest(make):
     """The widest moment has nothing but what its step reads and writes."""
-    make = Maker()
     x, a, b, c, y = make.input(64), *(make.temporary(n) for n in (64, 1024, 1024, 64))
     make.chain(x, b, c, a, y)
     make.output(y)
@@ -186,9 +185,8 @@ def test_one_copy_serves_two_idle_times():
         assert interpret(make.work) == interpret(spilled)
 
 
-def test_parts_of_a_storage():
+def test_parts_of_a_storage(make):
     """What is written half by half is copied whole, and read half by half."""
-    make = Maker()
     x, y = make.input(64), make.temporary(64)
     storage = make.storage("activation", 1024)
     halves = [make.operand(storage, 0, 512), make.operand(storage, 512)]

@@ -5,7 +5,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from plan_samples import Maker
 from support import graph_of_file
 
 from vkrt.errors import UnsupportedError
@@ -96,8 +95,7 @@ def test_where_and_who():
                                                   for o in (*step.reads, *step.writes))
 
 
-def test_users_in_any_place():
-    make = Maker()
+def test_users_in_any_place(make):
     shared, unused = make.weight(64), make.weight(64)
     a, b = make.temporary(64), make.temporary(64)
     make.step([a], [shared])
@@ -109,8 +107,7 @@ def test_users_in_any_place():
     assert second.users == () and second.storage == unused.storage.id
 
 
-def test_a_storage_packed_twice_is_one_weight():
-    make = Maker()
+def test_a_storage_packed_twice_is_one_weight(make):
     make.weight(64)
     make.weight(32)
     make.prepacks.insert(1, make.prepacks[0])
@@ -164,8 +161,7 @@ def test_rows_dtypes_and_raw():
         layout((8, 16), (0, 1), nbytes=256)
 
 
-def test_nothing_lies_in_the_file():
-    make = Maker()
+def test_nothing_lies_in_the_file(make):
     make.weight(0)
     weight, = make.work.weight_table
     assert (weight.layout, weight.nbytes, weight.tail) == ("packed", 0, 0)
