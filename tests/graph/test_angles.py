@@ -1,7 +1,5 @@
 """Which halves become float32 because sines and cosines are made of them."""
 
-from __future__ import annotations
-
 import pytest
 from graph_maker import Nodes, constant, graph_of, new_node
 

@@ -1,7 +1,5 @@
 """Which of a call's values are which of a delegate's: all ways to choose, and what messages say."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

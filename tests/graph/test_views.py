@@ -1,7 +1,5 @@
 """Which values are views of others, because these were written to the same memory."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from vkrt.graph.views import Writes

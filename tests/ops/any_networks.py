@@ -1,7 +1,5 @@
 """Random small networks, the same for the same seed, for tests of nodes in parts."""
 
-from __future__ import annotations
-
 import random
 
 from networks import Network, squeeze

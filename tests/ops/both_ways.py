@@ -1,7 +1,5 @@
 """Samples that run with several policies of a driver: kernels differ, results must not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Graphs of nodes that become one kernel: layers of one row, and keys on their way into a cache."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -6,8 +6,6 @@ pattern before a run, and the gaps have it afterwards. What a kernel reads there
 pattern. Weights have gaps as well, which are filled when the method is loaded.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Small networks of several layers, made, lowered and run, for tests of nodes in parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace

@@ -5,8 +5,6 @@ Vulkan specification lets a device take denormal numbers for zeros, where it rea
 writes: `expectations` gives every result that this allows.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Operators in plain numpy, written for being obviously right; computed in float64."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ What a sample runs is asked of its lowering. The answers are kept in `.cache/tes
 names that follow from everything they depend on.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Graphs of a few nodes: made, lowered and run, for tests of what is fused."""
 
-from __future__ import annotations
-
 import numpy as np
 from graph_maker import Constants, new_node
 from harness import normal

@@ -1,7 +1,5 @@
 """Attention in blocks of its scores: what it gives, what it takes, and where its result goes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Attention of few queries by a workgroup for each: when, and what it makes of every size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

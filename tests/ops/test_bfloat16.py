@@ -1,7 +1,5 @@
 """Constants of bfloat16 become float32 when they are loaded: with the bits of the same numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

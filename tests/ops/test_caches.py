@@ -1,7 +1,5 @@
 """Caches of keys and values in 8 bits: which states are kept so, what is written, what is read."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

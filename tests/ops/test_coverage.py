@@ -1,7 +1,5 @@
 """Operators, shaders and samples agree; no driver is needed."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Iterator

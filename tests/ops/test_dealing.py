@@ -1,7 +1,5 @@
 """What the runs of `tools/test` take: together everything, and nothing twice without need."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import dealing

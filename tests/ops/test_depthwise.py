@@ -1,7 +1,5 @@
 """Depthwise convolutions with 8 pixels an invocation: along a row, or 4 in each of two rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every sample's operator with each dimension of each input 0 is lowered, or refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Activations that the kernels of convolutions and linear layers do to their results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

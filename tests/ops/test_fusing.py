@@ -1,7 +1,5 @@
 """Nodes that are one kernel: which, and with the same numbers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Attention that exporters took apart: one node where its scores have many bytes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

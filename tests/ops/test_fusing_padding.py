@@ -1,7 +1,5 @@
 """Borders of zeros that convolutions take as padding: which, and with the same numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

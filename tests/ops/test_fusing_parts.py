@@ -1,7 +1,5 @@
 """Products that read parts of tensors where they lie."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

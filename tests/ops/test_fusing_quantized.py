@@ -1,7 +1,5 @@
 """Quantized layers and pools that are one kernel with what stands around them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

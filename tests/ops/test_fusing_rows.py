@@ -1,7 +1,5 @@
 """Layers of one row that one kernel does: which, and with the same numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

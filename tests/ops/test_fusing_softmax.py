@@ -1,7 +1,5 @@
 """Softmax with the guard that exporters put around it: one kernel, with the same numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The gaps between activations show kernels that are told wrong sizes."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import numpy as np

@@ -2,8 +2,6 @@
 device's own conversions do.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal

@@ -1,7 +1,5 @@
 """A result goes over what its kernel reads only where nothing else of that kernel reads there."""
 
-from __future__ import annotations
-
 import pytest
 from graph_maker import Nodes, graph_of, value
 

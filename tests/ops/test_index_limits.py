@@ -1,7 +1,5 @@
 """What inputs may hold that are indices of an operator."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkrt.graph.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Numbers at the ends of what floats hold, given to every operator that takes one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@ program whose sizes are push constants, and each sample as a program of its own,
 compiled into the pipelines. Compiling takes most of the time, so each driver has a part of them.
 """
 
-from __future__ import annotations
-
 import pytest
 from dealing import DEPTH, RUN, STORAGES, is_of_newer, is_of_profile
 from gaps import check_weights, run_over_patterns

@@ -1,7 +1,5 @@
 """Parts of tensors are left where they are only where the arena is as small."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from graph_maker import Nodes, graph_of, graph_of_node, value

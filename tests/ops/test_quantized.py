@@ -1,7 +1,5 @@
 """Quantized tensors: what is refused, which weights lie as in the file, and zeros beyond int8."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Sizes of graphs from files, whose numbers are bounds: what calls may change, what needs most."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partialmethod
 

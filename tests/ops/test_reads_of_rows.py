@@ -1,7 +1,5 @@
 """Rows of a constant that the host reads when a run has chosen them, and kernels that gather."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

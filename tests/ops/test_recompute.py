@@ -1,7 +1,5 @@
 """Nodes that are done twice, so that what they make is not there in between: squeeze-and-excite."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

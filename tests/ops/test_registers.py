@@ -1,8 +1,6 @@
 """Kernels for devices of few registers (`Tuning.registers`), and those that multiply 8-bit numbers
 as floats: which, and with the same bits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Graphs at the sizes of a call: what changes, what stays the same object, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

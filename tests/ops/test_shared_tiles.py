@@ -2,8 +2,6 @@
 few samples of test_sharing.py are large enough, slices.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

@@ -2,8 +2,6 @@
 with each feature that the device has alone, with all of them together, and with none.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

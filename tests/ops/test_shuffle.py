@@ -2,8 +2,6 @@
 that results are the same bits as without.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

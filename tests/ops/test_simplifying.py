@@ -1,7 +1,5 @@
 """What exporters take apart is put together: which kernels are left, and with which numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from graph_maker import Nodes, constant, graph_of, graph_of_node, new_node, value

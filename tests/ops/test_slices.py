@@ -1,7 +1,5 @@
 """Nodes in slices of hidden channels: fewer bytes, the same sums."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

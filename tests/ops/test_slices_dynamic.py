@@ -1,8 +1,6 @@
 """Nodes in slices of hidden channels where sizes change: the same slices at all sizes, each weight
 once."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

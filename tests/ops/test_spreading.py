@@ -5,8 +5,6 @@ out by weights of zero; but 0 times NaN is NaN. Winograd's transforms mix the pi
 they are off here. For all other operators test_ops.py looks for NaN where it should not be.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

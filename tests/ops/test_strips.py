@@ -1,7 +1,5 @@
 """Nodes in strips of rows: fewer bytes, the same numbers."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Nodes in strips of rows where sizes change: strips of as many rows at all sizes, or fewer."""
 
-from __future__ import annotations
-
 import pytest
 from any_networks import any_images
 from harness import normal

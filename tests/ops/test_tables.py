@@ -1,7 +1,5 @@
 """Tables of rows: where the weight of an embedding lies. Needs no driver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which teams rows get, which kernels follow from that, and what they make of rare numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

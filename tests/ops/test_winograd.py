@@ -1,7 +1,5 @@
 """3x3 convolutions in Winograd's domain: results, where they are chosen, scratch memory."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

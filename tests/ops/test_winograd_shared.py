@@ -1,7 +1,5 @@
 """3x3 convolutions at Winograd's points by workgroups that share memory: results, the choice."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Weight tables by hand and by chance, and a slow, plain check of a streaming plan."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The commands of runs and of prepack, made without a driver."""
 
-from __future__ import annotations
-
 import pytest
 from plan_samples import exact_requirements
 from support import STORAGES, graph_of_file

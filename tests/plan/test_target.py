@@ -1,7 +1,5 @@
 """Limits of a device in the terms of command lists."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

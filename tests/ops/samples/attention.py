@@ -1,8 +1,6 @@
 """Samples of attention with a cache: shared keys, positions, blocks of queries, large scores,
 batches, masks, heads of any size."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

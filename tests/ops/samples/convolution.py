@@ -1,7 +1,5 @@
 """Samples of convolutions: every kernel, odd channel counts, widths that leave partial tiles."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Samples of operators that read elements at places that integers name."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, booleans, integers, normal, small
 

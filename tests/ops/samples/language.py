@@ -1,7 +1,5 @@
 """Samples of the operators of language models: norms and rotary position embeddings."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import RunTime, Sample, by, normal
 

@@ -1,7 +1,5 @@
 """Samples of layers with 4-bit weights: one row and many, groups and sizes of every kind."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, by, integers, normal
 

@@ -1,7 +1,5 @@
 """Samples of layers with 8-bit weights, and of those that quantize their input."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, by, integers, normal
 

@@ -1,7 +1,5 @@
 """Samples of matrix products: one row and many, odd sizes, constant and computed matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, by, integers, normal
 

@@ -1,7 +1,5 @@
 """Samples of pooling: padding, ceil_mode, divisors, strides left out, indices."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 What comes out is worked out in fp32, step by step as the operators say, and is the same bits.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

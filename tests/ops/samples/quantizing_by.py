@@ -2,8 +2,6 @@
 division, which a driver may round another way: scales are powers of two, so that it is exact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, integers
 

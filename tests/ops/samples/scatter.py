@@ -1,7 +1,5 @@
 """Samples of operators that put elements to places that integers name, some of them twice."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, integers, normal, of_each_dtype
 

@@ -1,7 +1,5 @@
 """Samples of transposed convolutions: strides beyond the kernel, phases without a tap, groups."""
 
-from __future__ import annotations
-
 from samples.convolution import one
 
 # x, weight, stride, padding, dilation, output padding, groups, bias
