@@ -1,5 +1,7 @@
 """Elements replaced where masks of bools say so: kernels of `index_put` as `where`."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from graph_maker import value as t
@@ -10,10 +12,7 @@ from vkrt.graph.masks import choose_by_masks
 from vkrt.work.tensor import Tensor
 
 PUT = "aten::index_put.out"
-
-
-def mask(*sizes):
-    return t(*sizes, dtype="bool")
+mask = partial(t, dtype="bool")
 
 
 def evaluated(nodes, arrays):

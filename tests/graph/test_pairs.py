@@ -1,5 +1,7 @@
 """Complex numbers outside of delegates as pairs of floats."""
 
+from functools import partial
+
 import pytest
 from graph_maker import value as t
 from support import graph_of_file
@@ -10,9 +12,7 @@ from vkrt.graph.pairs import Pairs
 from vkrt.graph.symbols import size_of
 from vkrt.work.tensor import Constant, Tensor
 
-
-def z(*sizes):
-    return t(*sizes, dtype="complex64")
+z = partial(t, dtype="complex64")
 
 
 def kernel(op, *args, out):

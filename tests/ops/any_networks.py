@@ -115,9 +115,7 @@ def any_layers(seed: int) -> Network:
     net = Network(1, chance.randrange(1, 70), width, seed=seed)
 
     def layer(columns: int) -> Tensor:
-        # Its weights are some large, and results shall have the size of inputs.
-        return net.node("aten.mul.Scalar", net.layer(kind, columns, chance.random() < 0.5),
-                        0.1 if kind == "float" else 0.02)
+        return net.scaled_layer(kind, columns, chance.random() < 0.5)
 
     for _ in range(chance.randrange(1, 4)):
         first, hidden = net.last, 32 * chance.randrange(2, 9)

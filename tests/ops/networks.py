@@ -62,6 +62,11 @@ class Network:
                                          group))
         return self.last
 
+    def scaled_layer(self, kind: str, columns: int, bias: bool = False) -> Tensor:
+        """A layer, whose weights are some large, with a result that has the size of its input."""
+        return self.node("aten.mul.Scalar", self.layer(kind, columns, bias),
+                         0.1 if kind == "float" else 0.02)
+
     def graph(self) -> Graph:
         return graph_of(self.x, self.nodes, *self.more)
 

@@ -26,15 +26,11 @@ def rows(count: int) -> Tensor:
     return Tensor((count, 4), "float32", dynamic_dims=(0,))
 
 
-def table(count: int) -> Tensor:
-    return constant(count, 4)
-
-
 def rest_of_a_table(bound: int = 30) -> Graph:
     x = rows(16)
     make = Maker(x)
     size = make.symbol("size", x, 0)
-    rest = make.add("aten.slice_copy.Tensor", (table(32), 0, size, None, 1), bound, 4)
+    rest = make.add("aten.slice_copy.Tensor", (constant(32, 4), 0, size, None, 1), bound, 4)
     return make.finish(make.add("aten.relu.default", (rest,), bound, 4),
                        make.add("aten.abs.default", (x,), 16, 4))
 
@@ -59,7 +55,7 @@ def test_more_than_the_bound_at_every_size_contradicts_the_file():
 def test_what_no_input_changes_has_exactly_the_sizes_of_the_file():
     x = rows(16)
     make = Maker(x)
-    fixed = make.add("aten.relu.default", (table(5),), 6, 4)
+    fixed = make.add("aten.relu.default", (constant(5, 4),), 6, 4)
     graph = make.finish(fixed, make.add("aten.abs.default", (x,), 16, 4))
     assert fixed.bounds is None
     with pytest.raises(FormatError, match=r"expected sizes \[5, 4\], the file says \[6, 4\]"):
@@ -90,7 +86,7 @@ def test_a_size_that_is_in_three_places(width):
     x = Tensor((16, 4), "float32", dynamic_dims=(0, 1))
     mask = Tensor((16, 16 * width), "float32", dynamic_dims=(0, 1))
     make = Maker(x, mask)
-    columns = make.add("aten.linear.default", (x, table(4), None), 16, 4)
+    columns = make.add("aten.linear.default", (x, constant(4, 4), None), 16, 4)
     turned = make.add("aten.permute_copy.default", (columns, [1, 0]), 4, 16)
     scores = make.add("aten.mm.default", (columns, turned), 16, 16)
     scores = make.add("aten.cat.default", ([scores] * width, 1), 16, 16 * width)
@@ -107,7 +103,7 @@ def test_sizes_that_are_in_no_proportion():
     x = Tensor((16, 4), "float32", dynamic_dims=(0, 1))
     mask = Tensor((16, 19), "float32", dynamic_dims=(0, 1))
     make = Maker(x, mask)
-    more = make.add("aten.cat.default", ([x, table(3)], 0), 19, 4)
+    more = make.add("aten.cat.default", ([x, constant(3, 4)], 0), 19, 4)
     turned = make.add("aten.permute_copy.default", (more, [1, 0]), 4, 19)
     scores = make.add("aten.mm.default", (x, turned), 16, 19)
     graph = make.finish(make.add("aten.add.Tensor", (scores, mask, 1), 16, 19))
@@ -122,7 +118,7 @@ def test_a_division_by_what_the_bounds_make_0():
     x = rows(16)
     make = Maker(x)
     size = make.symbol("size", x, 0)
-    rest = make.add("aten.slice_copy.Tensor", (table(32), 0, size, None, 1), 30, 4)
+    rest = make.add("aten.slice_copy.Tensor", (constant(32, 4), 0, size, None, 1), 30, 4)
     less = make.symbol("sub", make.symbol("size", rest, 0), 30)
     part = make.symbol("floordiv", -28, less)
     graph = make.finish(make.add("aten.full.default", ([part, 4], 1.0), 28, 4))
@@ -157,7 +153,7 @@ def read_rows(first: int) -> tuple[Graph, Read]:
     x, position = rows(8), Tensor((1,), "int32")
     make = Maker(x, position)
     read = make.symbol("read", Read(1, 0))
-    args = (table(32), 0, read, None, 1) if first else (table(32), 0, None, read, 1)
+    args = (constant(32, 4), 0, read, None, 1) if first else (constant(32, 4), 0, None, read, 1)
     return make.finish(make.add("aten.slice_copy.Tensor", args, 32 - first, 4),
                        make.add("aten.abs.default", (x,), 8, 4)), read.args[0]
 
@@ -194,7 +190,8 @@ def products(high: int, wide: int, most: int) -> Graph:
     outs = []
     for a, b, least in ((x, y, 2), (y, x, 1)):
         size = make.symbol("size", b, 0)
-        rest = make.add("aten.slice_copy.Tensor", (table(most), 0, size, None, 1), most - least, 4)
+        rest = make.add("aten.slice_copy.Tensor", (constant(most, 4), 0, size, None, 1),
+                        most - least, 4)
         turned = make.add("aten.permute_copy.default", (rest, [1, 0]), 4, most - least)
         product = make.add("aten.mm.default", (a, turned), a.sizes[0], most - least)
         outs.append(make.add("aten.sum.dim_IntList", (product, [1]), a.sizes[0]))

@@ -1,6 +1,7 @@
 """Shape and dtype rules against sizes worked out by hand. Needs no driver."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,20 +20,7 @@ MODELS = Path(__file__).parent.parent / "models"
 INT64_MAX = (1 << 63) - 1
 
 
-def i(*sizes):
-    return t(*sizes, dtype="int32")
-
-
-def h(*sizes):
-    return t(*sizes, dtype="float16")
-
-
-def q(*sizes):
-    return t(*sizes, dtype="int8")
-
-
-def u(*sizes):
-    return t(*sizes, dtype="uint8")
+i, h, q, u = (partial(t, dtype=dtype) for dtype in ("int32", "float16", "int8", "uint8"))
 
 
 def conv(x, weight, stride=(1, 1), padding=(0, 0), dilation=(1, 1), transposed=False, extra=(0, 0),

@@ -18,7 +18,6 @@ from vkrt.passes.slices import chains
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.work.target import Slices, Target
-from vkrt.work.tensor import Tensor
 
 MEMORY = Target(prefer="memory")
 
@@ -28,17 +27,12 @@ def mlp(kind: str, rows: int = 33) -> Network:
     layer of the second one has a bias."""
     net = Network(1, rows, 64)
 
-    def layer(columns: int, bias: bool = False) -> Tensor:
-        # Its weights are some large, and results shall have the size of inputs.
-        return net.node("aten.mul.Scalar", net.layer(kind, columns, bias),
-                        0.1 if kind == "float" else 0.02)
-
     for bias in (False, True):
         first = net.last
-        gate = net.node("aten.sigmoid.default", layer(192))
+        gate = net.node("aten.sigmoid.default", net.scaled_layer(kind, 192))
         net.last = first
-        net.node("aten.mul.Tensor", gate, layer(192, bias))
-        net.node("aten.add.Tensor", layer(64), first, 1)
+        net.node("aten.mul.Tensor", gate, net.scaled_layer(kind, 192, bias))
+        net.node("aten.add.Tensor", net.scaled_layer(kind, 64), first, 1)
     return net
 
 

@@ -1,6 +1,7 @@
 """Comparisons with tensors and numbers, logic."""
 
 import math
+from functools import partial
 
 import numpy as np
 from harness import Sample, booleans, integers, normal
@@ -14,9 +15,7 @@ SPECIAL = np.array([0, 1, -1, math.inf, -math.inf, math.nan, 2.5], np.float32)
 INT_ENDS = np.array([-2**31, 1 - 2**31, -1, 0, 2**31 - 2, 2**31 - 1], np.int32)
 
 
-def bool_sample(op, args, function, **options):
-    return Sample(op, args, function, dtype="bool", **options)
-
+bool_sample = partial(Sample, dtype="bool")
 
 SAMPLES = [
     *(bool_sample(f"aten.{name}.Tensor", [np.round(normal(2, 6, 5, 7)),

@@ -10,6 +10,8 @@ import numpy as np
 import reference
 from harness import Sample, by, integers, normal
 
+from samples.linear_q4 import padded as aligned
+
 
 def bytes_of(*sizes: int, seed: int = 0, low: int = -128, high: int = 128) -> np.ndarray:
     """int8 numbers in [low, high); the first ones are the ends of the range."""
@@ -38,11 +40,6 @@ def ended(sums: np.ndarray, scale: float, scales, bias, activation: str = "none"
     if bias is not None:
         result = result + np.asarray(bias, np.float32)[:channels]
     return np.maximum(result, np.float32(0)) if activation == "relu" else result
-
-
-def aligned(array: np.ndarray) -> np.ndarray:
-    """The last dimension padded with zeros to a multiple of 4, as the exporter does."""
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, -array.shape[-1] % 4)])
 
 
 # Borders
