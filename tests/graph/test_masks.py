@@ -16,7 +16,6 @@ mask = partial(t, dtype="bool")
 
 
 def evaluated(nodes, arrays):
-    """The last result of kernels, in numpy."""
     for node in nodes:
         args = [arrays[arg] if isinstance(arg, Tensor) else arg for arg in node.args]
         name = node.op.split("::")[1].split(".")[0]

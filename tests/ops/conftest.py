@@ -16,7 +16,6 @@ def any_index(monkeypatch):
 
 @pytest.fixture
 def x():
-    """An input of four dimensions."""
     from graph_maker import value
     from small_graphs import SIZES
 

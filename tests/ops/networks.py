@@ -190,7 +190,6 @@ def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
 
 
 def close(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
-    """Asserts that no element differs by much."""
     for one, other in zip(parts, whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
 

@@ -32,7 +32,6 @@ LAYERS = [
 
 
 def layer_case(sizes, channels, padding, has_bias, clamp):
-    """A program of one convolution."""
     args = [normal(*sizes), normal(channels, sizes[1], 3, 3, seed=1),
             normal(channels, seed=2) if has_bias else None, [1, 1], list(padding), [1, 1], False,
             [0, 0], 1]

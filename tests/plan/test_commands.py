@@ -27,7 +27,6 @@ FEW = Specialization()
 
 @pytest.fixture(params=[(name, storage) for name in NAMES for storage in STORAGES], ids="-".join)
 def planned(request):
-    """A command list and its memory plan."""
     name, storage = request.param
     work = lower(graph_of_file(name), Target(storage=storage, max_texels=1 << 26))
     return work, plan(work, exact_requirements)

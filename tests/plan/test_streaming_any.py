@@ -144,7 +144,6 @@ def costs(sample: Program, compute: list[float], transfer: float) -> Cost:
 
 
 def seconds(sample: Program, plan: StreamPlan, cost: Cost) -> float:
-    """What a run takes."""
     return simulate_run(plan, cost.submission_seconds(plan.submissions),
                         {w: cost.weight_seconds(sample.weight_table[w].nbytes)
                          for w in plan.streamed}).total

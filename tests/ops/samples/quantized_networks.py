@@ -21,7 +21,6 @@ def bytes_of(*sizes: int, seed: int = 0, low: int = -128, high: int = 128) -> np
 
 
 def quantized(real, scale: float, zero: int, least: int = -128, most: int = 127) -> np.ndarray:
-    """Real numbers, quantized."""
     inverse = np.float32(1 / scale)
     whole = np.round(np.asarray(real, np.float32) * inverse) + np.float32(zero)
     return np.clip(whole, least, most).astype(np.int8 if least < 0 else np.uint8)

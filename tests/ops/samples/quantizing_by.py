@@ -7,7 +7,6 @@ from harness import Sample, integers
 
 
 def powers(*sizes: int) -> np.ndarray:
-    """Powers of two."""
     return np.exp2(integers(*sizes, low=-6, high=1)).astype(np.float32)
 
 
