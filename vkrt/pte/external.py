@@ -11,7 +11,7 @@ from struct import unpack_from
 from vkrt.errors import FormatError
 from vkrt.pte.dtype import MAX_RANK, SCALAR_TYPES
 from vkrt.pte.flatbuffer import Buffer, Table
-from vkrt.pte.segments import pick, read_segments
+from vkrt.pte.segments import read_named_data, read_segments
 from vkrt.pte.span import Span, byte_view, fail, show
 
 IDENTIFIER = b"FT01"
@@ -70,7 +70,8 @@ def read_external(data: object, source: int = 1) -> dict[str, ExternalData]:
         flatbuffer_size, area = _read_header(view)
         with view[:flatbuffer_size] as flatbuffer:
             root = Buffer(flatbuffer).root("FlatTensor", IDENTIFIER)
-            return _read_named(root, read_segments(root, 1, area), source)
+            return {key: ExternalData(span, source, _read_layout(table)) for key, span, table
+                    in read_named_data(root, 2, read_segments(root, 1, area))}
 
 
 def read_externals(program: object, named_data: dict[str, Span],
@@ -109,18 +110,6 @@ def read_externals(program: object, named_data: dict[str, Span],
 def _bytes(files: Sequence[tuple[str, object]], entry: ExternalData) -> memoryview:
     view = byte_view(files[entry.source][1])
     return view[entry.span.offset:entry.span.end]
-
-
-def _read_named(root: Table, segments: tuple[Span, ...], source: int) -> dict[str, ExternalData]:
-    """The vector of NamedData{key, segment_index u32, tensor_layout}."""
-    named: dict[str, ExternalData] = {}
-    for table in root.tables(2, "named_data", "NamedData"):
-        key = table.text(0, "key")
-        if key in named:
-            table.fail(0, "key", "keys that differ", key)
-        span = pick(segments, table.u32(1, "segment_index"), table, 1, "segment_index")
-        named[key] = ExternalData(span, source, _read_layout(table))
-    return named
 
 
 def _read_layout(named: Table) -> tuple[str, tuple[int, ...]] | None:

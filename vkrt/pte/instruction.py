@@ -53,7 +53,7 @@ class FreeCall:
 
 Instruction = KernelCall | DelegateCall | MoveCall | JumpFalseCall | FreeCall
 
-_KINDS = {1: "KernelCall", 2: "DelegateCall", 3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
+_KINDS = ("KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall")
 
 
 def read_instructions(chain: Table, values: int, operators: int,
@@ -70,20 +70,18 @@ def read_instructions(chain: Table, values: int, operators: int,
 
 
 def _read(table: Table, values: int, operators: int, delegates: int) -> Instruction:
-    tag = table.u8(0, "instr_args_type")
-    if tag not in _KINDS:
-        table.fail(0, "instr_args_type", "1 to 5", tag)
-    call = table.child(1, "instr_args", _KINDS[tag])
-    if tag == 1:
+    call = table.union(0, "instr_args", _KINDS)
+    assert call is not None
+    if call.name == "KernelCall":
         return KernelCall(number_below(call, 0, "op_index", operators),
                           ids_below(call, 1, "args", "i", values))
-    if tag == 2:
+    if call.name == "DelegateCall":
         return DelegateCall(number_below(call, 0, "delegate_index", delegates),
                             ids_below(call, 1, "args", "i", values))
-    if tag == 3:
+    if call.name == "MoveCall":
         return MoveCall(number_below(call, 0, "move_from", values),
                         number_below(call, 1, "move_to", values))
-    if tag == 4:
+    if call.name == "JumpFalseCall":
         return JumpFalseCall(number_below(call, 0, "cond_value_index", values),
                              call.i32(1, "destination_instruction"))
     return FreeCall(number_below(call, 0, "value_index", values))
