@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
-from vkrt.compiler.shape import Shape
 from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import (
     STORAGES,
@@ -178,7 +177,7 @@ class Bench:
             if not self.on_cpu:
                 profile = method.profile(inputs, repeat=self.runs)
                 return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
-            compute = method._ready(Shape.of(graph, inputs), None, inputs).compute
+            compute = method._ready(inputs).compute
             taken = []
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vkrt.compiler.shape import Shape, ShapePlan, value_of
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.executable.external_buffers import DeviceBuffer
+from vkrt.method.arguments import Out
 from vkrt.method.lru_cache import LruCache
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -40,9 +41,9 @@ class ExternalBuffers(NamedTuple):
     outputs: tuple[tuple[int, DeviceBuffer], ...] = ()
 
     @classmethod
-    def among(cls, inputs: Sequence[Any], outputs: Sequence[Any]) -> ExternalBuffers:
-        """The buffers among these arguments."""
-        return cls(_buffers(inputs), _buffers(outputs))
+    def among(cls, inputs: Sequence[Any], out: Out) -> ExternalBuffers:
+        """The buffers among these arguments of a call."""
+        return cls(_buffers(inputs), _buffers(() if out is None or callable(out) else out))
 
     def __bool__(self):
         return bool(self.inputs or self.outputs)
