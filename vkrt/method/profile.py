@@ -28,11 +28,7 @@ Run = tuple[float, float, list[tuple[float, float]]]
 
 
 def takes_timestamps(clock: str, device: Any) -> bool:
-    """Whether a profile with this clock goes by the device's timestamps.
-
-    Raises:
-        InputError: unknown clock.
-    """
+    """Whether a profile with this clock goes by the device's timestamps (InputError: unknown)."""
     if clock not in CLOCKS:
         raise InputError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
     return clock == "device" or (clock == "auto" and device.timestamp_bits > 0)
@@ -154,13 +150,7 @@ def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, 
 
 def summarize(graph: Graph, work: CommandList, device: Any, runs: Sequence[Run], clock: str,
               ) -> Profile:
-    """The profile of some runs.
-
-    Args:
-        device: an open device.
-        runs: at least one.
-        clock: "device" or "host".
-    """
+    """The profile of some runs, by the clock "device" or "host"."""
     ceiling = policy_of(device.info).ceiling
     if ceiling is not None:
         ceiling = ceiling.of_cores(usable_cores())
