@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 from compiled_files import rewritten, smaller
 from program_samples import program_of
-from support import (
-    MODELS,
-    STORAGES,
-    inputs_of,
-    need_model,
-    run_python,
-    same_bits,
-)
+from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
 from vkrt.compiled.file import read

@@ -20,14 +20,8 @@ from vkrt.plan.options import LoadOptions
 def compiled_target(methods: Sequence[LoweredMethod], names: Sequence[str], device: Any,
                     options: LoadOptions, written: Source, weights: CompiledWeights,
                     ) -> CompiledTarget:
-    """The methods for a device.
-
-    With a memory budget each method is planned by itself, and nothing is shared.
-
-    Args:
-        names: of all methods of the program.
-        written: the file of the compiled program, which has the weights already.
-    """
+    """The methods for a device; `names` are all of the program's, and the file `written` has the
+    weights already. With a memory budget each is planned by itself, and nothing is shared."""
     works = [weights.apply(method.works[0]) for method in methods]
     shared: list[SharedWeights] = []
     if len(works) > 1 and not options.has_budget:
