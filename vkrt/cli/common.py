@@ -38,12 +38,10 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_method(parser: argparse.ArgumentParser) -> None:
-    """Which method runs."""
     parser.add_argument("--method", default="forward", help="which method runs (default: forward)")
 
 
 def add_repeat(parser: argparse.ArgumentParser, default: int, what: str) -> None:
-    """How often something runs."""
     parser.add_argument("--repeat", type=_positive, default=default, metavar="N",
                         help=f"{what} (default: {default})")
 
@@ -85,17 +83,11 @@ def add_load_options(parser: argparse.ArgumentParser, *names: str, **changes: An
 
 
 def load_options(options: argparse.Namespace) -> LoadOptions:
-    """The options of loading that a command line has."""
     given = {option.name: getattr(options, option.name) for option in fields(LoadOptions)}
     return LoadOptions(**{**given, "memory_budget": options.memory_budget or None})
 
 
-def device_of(options: argparse.Namespace) -> Any:
-    """The value for `device=` of `vkrt.load`."""
-    return selector(options.device)
-
-
-def selector(name: str | None) -> int | str | None:
+def device_of(name: str | None) -> int | str | None:
     """The `device` of `vkrt.load` for a name on the command line."""
     return int(name) if name is not None and name.isdigit() else name
 

@@ -26,7 +26,6 @@ COMMANDS = "/bye ends, /clear begins anew, /save FILE saves, /stats shows rates 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
     add_tokenizer(parser)
@@ -79,21 +78,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
-    """Which tokenizer is read."""
     parser.add_argument("--tokenizer", metavar="FILE",
                         help="tokenizer.json or a sentencepiece model, or the folder that has one "
                              "(default: the one beside the program)")
 
 
 def add_prefill(parser: argparse.ArgumentParser) -> None:
-    """How much of a prompt is read in one run."""
     parser.add_argument("--prefill", type=int, default=64, metavar="N",
                         help="tokens of a prompt that are read at a time; more take more memory "
                              "(default: 64)")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     if options.max_tokens < 1:
         raise InputError(f"--max-tokens {options.max_tokens}: expected 1 or more")
     if "" in options.stop:
@@ -127,11 +123,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def load_shown(options: argparse.Namespace) -> Program:
-    """Loads the program of a command line; the progress line says so."""
     with progress_of(options) as progress:
         progress.say(f"loading {options.model} ..")
-        return Program(options.model, common.device_of(options), common.load_options(options),
-                       options.data_path, progress.on_progress)
+        return Program(options.model, common.device_of(options.device),
+                       common.load_options(options), options.data_path, progress.on_progress)
 
 
 def _prompt(options: argparse.Namespace) -> str | None:
@@ -192,10 +187,8 @@ class _Writer:
 
     def __init__(self, options: argparse.Namespace, tokenizer: Tokenizer, sampler: Sampler,
                  program: Program):
-        self.options = options
-        self.tokenizer = tokenizer
-        self.program = program
-        self.sampler = sampler
+        self.options, self.tokenizer = options, tokenizer
+        self.program, self.sampler = program, sampler
         model = LanguageModel(program, options.method)
         self.session = Session(model, chunk=options.prefill)
         self.grammars = Grammars(model, tokenizer)
@@ -226,7 +219,6 @@ class _Writer:
         self._answer(prompt or "")
 
     def converse(self, turns: Iterator[str]) -> None:
-        """Takes turns until there are no more."""
         for said in turns:
             command, _, argument = said.partition(" ")
             if command == "/bye":
@@ -247,11 +239,9 @@ class _Writer:
             self.messages = [*messages, {"role": "assistant", "content": self._answer()}]
 
     def clear(self) -> None:
-        """Begins a conversation anew."""
         self.messages = _system(self.options)
 
     def save(self, name: str) -> None:
-        """Saves the session."""
         save_session(name, self.session, self.messages)
 
     def _command(self, command: str, argument: str) -> None:
@@ -291,7 +281,6 @@ class _Writer:
             sys.stdout.flush()
 
     def as_dict(self) -> dict[str, Any]:
-        """Answers and figures, for JSON."""
         memory = self.program.memory
         return {"device": self.program.device.info.name,
                 "turns": [_figures(text, answer) for text, answer in self.answers],
@@ -299,7 +288,6 @@ class _Writer:
                            "measured_peak": memory.measured_peak}}
 
     def stats(self) -> str:
-        """Rates and the memory table."""
         return "\n".join(["", *(_line(answer) for _, answer in self.answers), "",
                           self.program.memory.table()])
 

@@ -8,6 +8,7 @@ from vkrt.compiled.program import CompiledProgram
 from vkrt.executable.program import CompiledMethod, CompiledTarget
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
+from vkrt.report.columns import sizes
 
 
 def describe(path: str) -> dict[str, Any]:
@@ -50,19 +51,15 @@ def text(data: dict[str, Any]) -> str:
         if "values" in method:
             lines.append(f"method {name} returns {', '.join(map(str, method['values']))}")
             continue
-        lines.append(f"method {name}")
-        lines += [f"  input   {i}" for i in method["inputs"]]
-        lines += [f"  output  {o}" for o in method["outputs"]]
+        lines += [f"method {name}", *(f"  input   {i}" for i in method["inputs"]),
+                  *(f"  output  {o}" for o in method["outputs"])]
         for target, figures in method["targets"].items():
             largest = ", at the largest shape" if method["shapes"] > 1 else ""
             lines.append(f"  for {target}, storage {figures['storage']}: "
                          f"{counted(figures['steps'], 'step')}{largest}")
-            for label, key in (("weights", "weight_bytes"), ("those shared", "shared_bytes"),
-                               ("mapped, no copy", "mapped"),
-                               ("pool", "pool_bytes"), ("state", "state_bytes"),
-                               ("activations", "activation_bytes"), ("staging", "staging_bytes"),
-                               ("predicted peak", "peak_bytes")):
-                if figures[key] or key in ("weight_bytes", "activation_bytes", "peak_bytes"):
-                    lines.append(f"    {label:<16}{figures[key]:>14,} B"
-                                 f"{figures[key] / 1e6:>10.2f} MB")
+            lines += [f"    {line}" for line in sizes(((label, figures[key]) for label, key in (
+                ("weights", "weight_bytes"), ("those shared", "shared_bytes"),
+                ("mapped, no copy", "mapped"), ("pool", "pool_bytes"), ("state", "state_bytes"),
+                ("activations", "activation_bytes"), ("staging", "staging_bytes"),
+                ("predicted peak", "peak_bytes"))), {"weights", "activations", "predicted peak"})]
     return "\n".join(lines)

@@ -24,11 +24,7 @@ HOST, STATE = -1, -2
 
 
 def at_the_peak(work: CommandList, operators: list[str]) -> dict[str, Any]:
-    """The tensors that are alive when activations take the most bytes.
-
-    Args:
-        operators: the operators of the graph's nodes, by number.
-    """
+    """The tensors that are alive when activations take the most bytes."""
     curve = alive(work)
     when = max(range(len(curve)), key=curve.__getitem__)
     times = lifetimes(work)

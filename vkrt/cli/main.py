@@ -13,13 +13,7 @@ from typing import Any, TextIO
 
 from vkrt.cli.common import EXIT_PIPE, EXIT_UNSUPPORTED, EXIT_USAGE
 from vkrt.cli.process import EXIT_FAILED, EXIT_INTERRUPTED
-from vkrt.errors import (
-    InputError,
-    PackageError,
-    UnsupportedError,
-    VkrtError,
-    missing_package,
-)
+from vkrt.errors import InputError, PackageError, UnsupportedError, VkrtError, missing_package
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
 

@@ -28,7 +28,6 @@ MAX_CONNECTIONS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
     parser.add_argument("--host", default="127.0.0.1",
@@ -59,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     try:
         import uvicorn
 
@@ -129,11 +127,7 @@ def _is_local(host: str) -> bool:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address.
-
-    Raises:
-        OSError: the address is not this machine's, or is in use.
-    """
+    """A socket that listens at an address (OSError: it is in use, or not this machine's)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)

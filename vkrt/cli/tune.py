@@ -70,7 +70,6 @@ WORST = ((1, 4), 8.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     add_device(parser)
     parser.add_argument("--write", action="store_true",
                         help="put the entry into the user's folder of entries, "
@@ -83,11 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     if options.runs < 1:
         raise InputError(f"{options.runs} runs: expected 1 or more")
     outputs = [options.output] if options.output else []
-    with Device.open(device_of(options)) as device:
+    with Device.open(device_of(options.device)) as device:
         if options.write:
             folder = user_folder()
             if folder is None:
@@ -142,13 +140,8 @@ def flops(graph: Graph) -> int:
 
 
 class Bench:
-    """A device, and the seconds that graphs take on it under a tuning.
-
-    Attributes:
-        device: an open device.
-        runs: how many runs are timed.
-        kept: the device's profile, with what has been measured so far.
-    """
+    """A device, and the seconds that graphs take on it under a tuning: `runs` are timed. `kept` is
+    the device's profile, with what has been measured so far."""
 
     def __init__(self, device: Device, runs: int):
         self.device = device
@@ -160,10 +153,7 @@ class Bench:
     def seconds(self, graph: Graph, *, storage: str = "texel",
                 specialize: dict[str, list[str]] | None = None, **changes: Any) -> float:
         """Median seconds of one operator of a graph's chain, with these changes of the tuning.
-
-        Args:
-            specialize: sizes that are compiled into kernels; by default those of the profile.
-        """
+        `specialize` are sizes compiled into kernels; by default those of the profile."""
         own = policy_from(self.kept)
         if specialize is None:
             specialize = self.kept.fields["specialize"]
