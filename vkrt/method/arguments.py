@@ -57,13 +57,8 @@ class TensorInfo:
 
 
 class HostMemory:
-    """A tensor in the memory of a host application, without the cost of a numpy array.
-
-    Args:
-        view: of its bytes; writable for an output.
-        dtype: numpy's name of a dtype that has as many bits on the device.
-        shape: its sizes.
-    """
+    """A tensor in the memory of a host application, without the cost of a numpy array. `dtype` is
+    numpy's name of one that has as many bits on the device; `view` is writable for an output."""
 
     def __init__(self, view: memoryview, dtype: str, shape: tuple[int, ...]):
         self.view = view
@@ -132,15 +127,8 @@ def is_array(value: Any) -> bool:
 
 
 def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
-    """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__`.
-
-    Args:
-        dtype: the dtype that it should have, for messages.
-
-    Raises:
-        InputError: the value is none of these, is a list, or is on a device that the host cannot
-            read.
-    """
+    """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__` (InputError:
+    it is none of these, or the host cannot read it). `dtype` is for messages."""
     if isinstance(value, HostMemory):
         return value  # type: ignore[return-value]
     import numpy as np
@@ -269,11 +257,8 @@ def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
 
 def check_output(array: Any, info: TensorInfo, index: int,
                  sizes: tuple[int, ...] | None = None) -> np.ndarray:
-    """An array the caller gave for an output, checked to fit and to be writable in place.
-
-    Args:
-        sizes: the output's sizes in this call; by default the bounds.
-    """
+    """An array the caller gave for an output, checked to fit and to be writable in place. `sizes`
+    are the output's in this call; by default the bounds."""
     wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
     if isinstance(array, DeviceBuffer):
         return _check_buffer(array, wanted, f"out {index} '{info.name}'")
@@ -291,14 +276,8 @@ def check_output(array: Any, info: TensorInfo, index: int,
 
 
 def outputs_for(out: Out, values: Sequence[Any], metadata: MethodMetadata) -> list[Any]:
-    """Where the outputs of a call go, see `Method.execute`.
-
-    Args:
-        values: the outputs: tensors of the sizes that they have in this call, or numbers.
-
-    Raises:
-        InputError: an array of the caller does not fit.
-    """
+    """Where the outputs of a call go, see `Method.execute`. `values` are tensors of the sizes that
+    the outputs have in this call, or numbers."""
     infos = metadata.outputs
     if out is None:
         import numpy as np
@@ -316,14 +295,8 @@ def outputs_for(out: Out, values: Sequence[Any], metadata: MethodMetadata) -> li
 
 def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
                  operands: Sequence[Any]) -> None:
-    """Copies arrays of the inputs' dtypes and sizes to their memory.
-
-    Args:
-        operands: of the inputs; None for an input that no kernel reads.
-
-    Raises:
-        InputError: a 64-bit integer that a kernel reads does not fit into 32 bits.
-    """
+    """Copies arrays of the inputs' dtypes and sizes to their memory; an operand is None where no
+    kernel reads the input (InputError: a 64-bit integer does not fit into 32 bits)."""
     for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
         if operand is None or isinstance(array, DeviceBuffer):
             continue

@@ -80,11 +80,8 @@ class OperatorCall:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The bytes of a constant.
-
-    `span` lies in the program's file (`source` 0), or in the `.ptd` file of that number, which has
-    `key`. Equal constants share a key, even if an operator changes them in place.
-    """
+    """The bytes of a constant, in the program's file (`source` 0) or the `.ptd` file of that
+    number. Equal constants share a key, even if an operator changes them in place."""
 
     key: str | None
     span: Span
@@ -108,8 +105,6 @@ def read_delegate(data: object, span: Span, named_data: dict[str, Span],
     """Read the graph of the delegate whose blob is `span` of the file `data`.
 
     Args:
-        data: the whole `.pte` file.
-        span: DelegateRef.span.
         named_data: Program.named_data.
         external: what read_externals returned; None if there are no `.ptd` files.
 

@@ -46,11 +46,8 @@ class Extent:
 
 
 def nbytes_of(dtype: str, sizes: tuple[int, ...], what: str, at: int) -> int:
-    """Bytes of the contiguous tensor, after checking rank and magnitude of `sizes`.
-
-    Sizes that are negative, too many, or whose product does not fit 63 bits are a FormatError
-    about the field `what` at file offset `at`.
-    """
+    """Bytes of the contiguous tensor. Sizes that are negative, too many, or whose product does not
+    fit 63 bits are a FormatError about the field `what` at file offset `at`."""
     if len(sizes) > MAX_RANK:
         fail(what, at, f"at most {MAX_RANK} dimensions", f"{len(sizes)} dimensions")
     if sizes and min(sizes) < 0:

@@ -22,17 +22,11 @@ HEADER_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class ExternalData:
-    """Named bytes of a `.ptd` file.
-
-    Attributes:
-        span: where they are in that file.
-        source: which file: 1 and up, in the order given (0 is the program).
-        layout: (dtype, sizes) of the tensor they are, where the file says so.
-    """
+    """Named bytes of a `.ptd` file."""
 
     span: Span
-    source: int = 1
-    layout: tuple[str, tuple[int, ...]] | None = None
+    source: int = 1  # number of the file, in the order given (0 is the program)
+    layout: tuple[str, tuple[int, ...]] | None = None  # (dtype, sizes), where the file says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +37,8 @@ class External:
     named: dict[str, ExternalData] = field(default_factory=dict)
 
     def find(self, key: str, what: str, at: int | None = None) -> ExternalData:
-        """The data with this key.
-
-        Args:
-            what, at: what needs the key, and the file offset where it says so, for the message.
-
-        Raises:
-            FormatError: none of the files has it.
-        """
+        """The data with this key, which `what` at this file offset needs (FormatError: no file has
+        it)."""
         if key in self.named:
             return self.named[key]
         hint = (f"none of the data files has it ({', '.join(self.files)})" if self.files
@@ -61,11 +49,7 @@ class External:
 
 
 def read_external(data: object, source: int = 1) -> dict[str, ExternalData]:
-    """The named bytes of one `.ptd` file, by key.
-
-    Raises:
-        FormatError: a byte is not what the format allows.
-    """
+    """The named bytes of one `.ptd` file, by key (FormatError)."""
     with byte_view(data) as view:
         flatbuffer_size, area = _read_header(view)
         with view[:flatbuffer_size] as flatbuffer:

@@ -72,8 +72,7 @@ class Buffer:
             fail(what, self.base + pos, f"a string of less than {self.size - start} bytes", count)
         self.spend(count + 4, what, pos)
         if self.view[start + count] != 0:
-            fail(what, self.base + start + count, "a zero after the text",
-                 self.view[start + count])
+            fail(what, self.base + start + count, "a zero after the text", self.view[start + count])
         raw = bytes(self.view[start:start + count])
         try:
             return raw.decode("utf-8")
@@ -105,8 +104,7 @@ class Table:
             fail(f"{name} vtable size", buffer.base + vtable,
                  f"an even number of 4 to {buffer.size - vtable}", vtable_size)
         if size < 4 or pos + size > buffer.size:
-            fail(f"{name} table size", buffer.base + vtable + 2,
-                 f"4 to {buffer.size - pos}", size)
+            fail(f"{name} table size", buffer.base + vtable + 2, f"4 to {buffer.size - pos}", size)
         self.vtable = vtable
         self.vtable_size = vtable_size
         self.size = size

@@ -7,11 +7,8 @@ from vkrt.pte.flatbuffer import Table
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """Run operator `op` of the plan.
-
-    `args` are value ids in the order of the aten `.out` schema: positional, keyword, out
-    tensors, then each out tensor once more as return value.
-    """
+    """Run operator `op` of the plan; `args` are value ids in the order of the aten `.out` schema:
+    positional, keyword, out tensors, then each out tensor once more as return value."""
 
     op: int
     args: tuple[int, ...]
@@ -35,10 +32,8 @@ class MoveCall:
 
 @dataclass(frozen=True, slots=True)
 class JumpFalseCall:
-    """Go on at instruction `destination` when value `condition` is false.
-
-    `destination` may be the number of instructions, which ends the method.
-    """
+    """Go on at instruction `destination` when value `condition` is false; at the number of
+    instructions the method ends."""
 
     condition: int
     destination: int

@@ -63,7 +63,6 @@ class TextService(Service):
         self.began = int(time.time())
 
     def routes(self) -> list[Route]:
-        """What is served."""
         return [Route("/", self.page), Route("/v1/models", self.models),
                 Route("/v1/models/{name:path}", self.model),
                 Route("/v1/chat/completions", self.chat, methods=["POST"]),
@@ -73,7 +72,6 @@ class TextService(Service):
         return {f"{name}_total": value for name, value in self.conversations.totals.items()}
 
     async def page(self, request: Request) -> Response:
-        """A page to chat."""
         return HTMLResponse(PAGE.read_text(encoding="utf-8"), headers={
             "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
                                        "script-src 'unsafe-inline'; connect-src 'self'; "
@@ -83,20 +81,16 @@ class TextService(Service):
         return {"id": self.name, "object": "model", "created": self.began, "owned_by": "vkrt"}
 
     async def models(self, request: Request) -> Response:
-        """The models: one."""
         return JSONResponse({"object": "list", "data": [self._model()]})
 
     async def model(self, request: Request) -> Response:
-        """A model by its name."""
         self._check_name(request.path_params["name"])
         return JSONResponse(self._model())
 
     async def chat(self, request: Request) -> Response:
-        """The next turn of a conversation."""
         return await self._respond(request, True)
 
     async def complete(self, request: Request) -> Response:
-        """The text that follows a prompt."""
         return await self._respond(request, False)
 
     async def _respond(self, request: Request, is_chat: bool) -> Response:
