@@ -5,15 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import w
-from support import (
-    MODELS,
-    STORAGES,
-    calls_of,
-    failing,
-    graph_of_file,
-    need_model,
-    open_method,
-)
+from support import MODELS, STORAGES, calls_of, failing, graph_of_file, need_model, open_method
 
 import vkrt
 from vkrt.compiler.description import Description

@@ -258,8 +258,7 @@ def test_several_external_files():
 
 def test_every_byte_of_external_data():
     """Any byte of the header and the flatbuffer may have any value."""
-    data = bytearray(w.external([("one", b"1111"), ("two", b"22")],
-                                layouts={"one": (6, [1], [0])}))
+    data = bytearray(w.external([("one", b"1111"), ("two", b"22")], layouts={"one": (6, [1], [0])}))
     for position in range(len(data)):
         old = data[position]
         for value in {0, 1, 4, 0x7f, 0x80, 0xff, old ^ 1, old ^ 8} - {old}:

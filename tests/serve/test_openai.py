@@ -27,8 +27,7 @@ def server(device, tmp_path):
 
 def said(*texts):
     """A conversation, in which the user begins."""
-    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in
-            enumerate(texts)]
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
 
 
 @pytest.fixture
