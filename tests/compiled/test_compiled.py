@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compiled_files import rewritten, smaller
+from compiled_files import random_inputs, rewritten, smaller
 from program_samples import program_of
 from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
@@ -36,10 +36,7 @@ pytestmark = pytest.mark.driver
 def runs(path, method: str, **options):
     """Outputs of two runs, and the report of memory."""
     with vkrt.load(path, **options) as program:
-        inputs = [info.example() for info in program.metadata(method).inputs]
-        chance = np.random.default_rng(1)
-        inputs = [chance.standard_normal(x.shape).astype(x.dtype)
-                  if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
+        inputs = random_inputs(program.metadata(method))
         outputs = [program.run(*inputs, method=method) for _ in range(2)]
         return [value for values in outputs for value in values], program.memory
 

@@ -60,8 +60,7 @@ def expected():
 
 @pytest.fixture
 def copied(compiled_of, device):
-    out = compiled_of(CODER, device=device, weights="copy")
-    return out
+    return compiled_of(CODER, device=device, weights="copy")
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
