@@ -90,11 +90,10 @@ def number_below(table: Table, slot: int, field: str, limit: int) -> int:
     return index
 
 
-def ids_below(table: Table, slot: int, field: str, code: str, limit: int,
-              minimum: int = 0) -> tuple[int, ...]:
-    """A vector of ids, each at least `minimum` and below `limit`."""
+def ids_below(table: Table, slot: int, field: str, code: str, limit: int) -> tuple[int, ...]:
+    """A vector of ids into a list of `limit` entries."""
     ids = table.numbers(slot, field, code)
-    if ids and (min(ids) < minimum or max(ids) >= limit):
-        wrong = next(item for item in ids if not minimum <= item < limit)
-        table.fail(slot, field, f"ids of {minimum} to {limit - 1}", wrong)
+    if ids and (min(ids) < 0 or max(ids) >= limit):
+        wrong = next(item for item in ids if not 0 <= item < limit)
+        table.fail(slot, field, f"ids of 0 to {limit - 1}", wrong)
     return ids
