@@ -17,19 +17,18 @@ from vkrt.vk import live_objects
 from vkrt.work.records import Dispatch
 
 driver = pytest.mark.driver
-CLOCKS = ("device", "host")
 
 
-def clock_or_skip(device, clock):
-    if clock == "device" and not device.timestamp_bits:
+@pytest.fixture(params=["device", "host"])
+def clock(request, device):
+    if request.param == "device" and not device.timestamp_bits:
         pytest.skip("the device has no timestamps")
+    return request.param
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
-def test_every_step_is_timed(device, load, name, clock):
-    clock_or_skip(device, clock)
+def test_every_step_is_timed(load, name, clock):
     inputs, _ = reference_of(name)
     program = load(name)
     before = program.run(*inputs)
@@ -49,9 +48,7 @@ def test_every_step_is_timed(device, load, name, clock):
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
-    clock_or_skip(device, clock)
+def test_host_kernels_are_timed_by_the_host(load, on_host, clock):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs, clock=clock)
     hosts = [step for step in profile.steps if step.kind == "host"]
@@ -64,10 +61,8 @@ def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_streamed_weights(device, load, clock):
+def test_streamed_weights(load, clock):
     """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
-    clock_or_skip(device, clock)
     inputs, _ = reference_of("conv_mix")
     program = load("conv_mix", weights="stream")
     expected = program.run(*inputs)
