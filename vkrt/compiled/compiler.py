@@ -10,18 +10,29 @@ from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
 from vkrt.compiled.method import LoweredMethod, graphs_at
-from vkrt.compiled.target import compiled_target
+from vkrt.compiled.shared import SharedWeights, shared_weights, uses_of
 from vkrt.compiled.weights import CompiledWeights
+from vkrt.compiler.compiler import placements_alone, plan_weights
 from vkrt.compiler.description import Description
 from vkrt.compiler.generic import NAME as GENERIC
 from vkrt.compiler.generic import GenericDevice
+from vkrt.compiler.plan_cache import method_plan
 from vkrt.compiler.program_files import COMPILED_MAGIC as MAGIC
+from vkrt.compiler.shape import ShapePlan
 from vkrt.errors import UnsupportedError
 from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
-from vkrt.executable.program import Compiled, ConstantMethod, Module, shaders_of
+from vkrt.executable.program import (
+    Compiled,
+    CompiledMethod,
+    CompiledTarget,
+    ConstantMethod,
+    Module,
+    shaders_of,
+)
 from vkrt.files.replaceable import check_replaceable, replacing
+from vkrt.graph.graph import Graph
 from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
 from vkrt.plan.options import LoadOptions
@@ -140,10 +151,9 @@ def _write(output: str, description: Description, devices: Sequence[Any], option
         weights.write(file, on_progress)
         file.flush()
         with closing(Source.open(file.name)) as written:
-            targets = tuple(
-                compiled_target(on_device, [graph.name for graph in methods], device, options,
-                                written, weights)
-                for device, on_device in zip(devices, lowered))
+            names = [graph.name for graph in methods]
+            targets = tuple(_target(on_device, names, device, options, written, weights)
+                            for device, on_device in zip(devices, lowered))
         executables = [executable for target in targets
                        for method in (*target.shared, *target.methods)
                        for executable in method.executables]
@@ -158,6 +168,36 @@ def _write(output: str, description: Description, devices: Sequence[Any], option
         for source in sources:
             source.check_unchanged()
     return compiled, weights.nbytes
+
+
+def _target(methods: Sequence[LoweredMethod], names: Sequence[str], device: Any,
+            options: LoadOptions, written: Source, weights: CompiledWeights) -> CompiledTarget:
+    """The methods for a device; `names` are all of the program's, and the file `written` has the
+    weights already. With a memory budget each is planned by itself, and nothing is shared."""
+    works = [weights.apply(method.works[0]) for method in methods]
+    shared: list[SharedWeights] = []
+    if len(works) > 1 and not options.has_budget:
+        placements = [placements_alone(work, device, [written], options) for work in works]
+        shared = shared_weights(works, [[weight.storage for weight in
+                                         placed.weights("direct", "staged")]
+                                        for placed in placements])
+    compiled = tuple(
+        method.compiled(names, [work, *map(weights.with_tables, method.works[1:])], device, options,
+                        written, uses_of(number, shared))
+        for number, (method, work) in enumerate(zip(methods, works)))
+    return CompiledTarget(device.info.name, compiled, tuple(
+        _alone(one, ", ".join(compiled[number].name for number in one.storages), device, options,
+               written) for one in shared))
+
+
+def _alone(shared: SharedWeights, name: str, device: Any, options: LoadOptions, written: Source,
+           ) -> CompiledMethod:
+    """Shared weights as a method that computes nothing."""
+    work = shared.work
+    graph = Graph(name, [], [])
+    planned, mapper = plan_weights(graph, work, work.prepacks, device, [written], options)
+    mapper.close()
+    return CompiledMethod(method_plan([name], ShapePlan(graph, planned)))
 
 
 def _check_host(work: CommandList, name: str) -> None:
