@@ -31,7 +31,7 @@ _PAUSE = 0.05
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser, several=True)
     common.add_method(parser)
-    parser.add_argument("--runs", type=int, default=10, help="how many are timed (default: 10)")
+    common.add_value(parser, "--runs", default=10, what="how many are timed")
     common.add_load_options(parser)
     add_progress(parser)
     common.add_json(parser)

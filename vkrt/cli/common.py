@@ -37,13 +37,25 @@ def add_device(parser: argparse.ArgumentParser) -> None:
                                          "this order)")
 
 
+def add_flag(parser: argparse.ArgumentParser, name: str, what: str) -> None:
+    """An option that is off by default."""
+    parser.add_argument(name, action="store_true", help=f"{what} (default: no)")
+
+
+def add_value(parser: argparse.ArgumentParser, *names: str, default: str | float, what: str,
+              metavar: str | None = None, parse: Any = None) -> None:
+    """An option with a value of the default's type, or parsed by a function of its own."""
+    shown = f"{default:g}" if isinstance(default, float) else default
+    parser.add_argument(*names, type=parse or type(default), default=default, metavar=metavar,
+                        help=f"{what} (default: {shown})")
+
+
 def add_method(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", default="forward", help="which method runs (default: forward)")
+    add_value(parser, "--method", default="forward", what="which method runs")
 
 
 def add_repeat(parser: argparse.ArgumentParser, default: int, what: str) -> None:
-    parser.add_argument("--repeat", type=_positive, default=default, metavar="N",
-                        help=f"{what} (default: {default})")
+    add_value(parser, "--repeat", default=default, metavar="N", what=what, parse=_positive)
 
 
 def _positive(text: str) -> int:

@@ -32,19 +32,15 @@ from vkrt.work.records import HostCall
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
-    parser.add_argument("--verify", action="store_true",
-                        help="also read all constants and compare them with their names, which are "
-                             "the sha256 of their bytes (default: no)")
-    parser.add_argument("--compile", action="store_true",
-                        help="also create the pipelines and say how long that takes, without those "
-                             "that prepare weights; what is in the driver's cache takes no time "
-                             "(default: no)")
-    parser.add_argument("--passes", action="store_true",
-                        help="print the graph of each method as exported, and after each pass that "
-                             "changes it (default: no)")
-    parser.add_argument("--memory", action="store_true",
-                        help="also print which tensors make the peak of the activations, and what "
-                             "each choice of --prefer would make of it (default: no)")
+    common.add_flag(parser, "--verify", "also read all constants and compare them with their "
+                    "names, which are the sha256 of their bytes")
+    common.add_flag(parser, "--compile", "also create the pipelines and say how long that takes, "
+                    "without those that prepare weights; what is in the driver's cache takes no "
+                    "time")
+    common.add_flag(parser, "--passes", "print the graph of each method as exported, and after "
+                    "each pass that changes it")
+    common.add_flag(parser, "--memory", "also print which tensors make the peak of the "
+                    "activations, and what each choice of --prefer would make of it")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})

@@ -43,19 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "outputs are not kept)")
     pictures.add_arguments(parser)
     sounds.add_arguments(parser)
-    parser.add_argument("--memory", action="store_true",
-                        help="also print the memory table (default: no)")
-    parser.add_argument("--explain-weights", action="store_true",
-                        help="also print where each weight is and why (default: no)")
-    parser.add_argument("--profile", action="store_true",
-                        help="then run again, timing every step, and print the table (default: no)")
+    common.add_flag(parser, "--memory", "also print the memory table")
+    common.add_flag(parser, "--explain-weights", "also print where each weight is and why")
+    common.add_flag(parser, "--profile", "then run again, timing every step, and print the table")
     parser.add_argument("--clock", default="auto", choices=CLOCKS,
                         help="what times the steps of the profile: the device's timestamps or the "
                              "host's clock (default: auto)")
     common.add_repeat(parser, 1, "how often it runs, on the same inputs and states")
-    parser.add_argument("--check-bits", action="store_true",
-                        help="fail where an output of a further run has other bits than that "
-                             "of the first (default: no)")
+    common.add_flag(parser, "--check-bits", "fail where an output of a further run has other bits "
+                    "than that of the first")
     parser.add_argument("--trace", metavar="FILE",
                         help="write the load and a profiled run for chrome://tracing or Perfetto "
                              "(default: none)")
