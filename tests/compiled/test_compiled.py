@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from compiled_files import random_inputs, rewritten, smaller
-from program_samples import program_of
+from program_samples import changed, program_of
 from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
@@ -250,20 +250,16 @@ def executable(device, compiled_of):
 
 def with_dispatch(executable, **changes):
     """The same with its first dispatch changed."""
-    first, *others = executable.execution.submissions
-    number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
-    commands = list(first.commands)
-    commands[number] = commands[number]._replace(**changes)
-    submissions = (first._replace(commands=tuple(commands)), *others)
-    execution = executable.execution._replace(submissions=submissions)
-    return executable._replace(execution=execution)
+    commands = executable.execution.submissions[0].commands
+    number = next(i for i, c in enumerate(commands) if isinstance(c, DispatchCommand))
+    return changed(executable, f"execution.submissions.0.commands.{number}",
+                   commands[number]._replace(**changes))
 
 
 def with_block(executable, **changes):
     """The same with its first block of activations changed."""
-    first, *others = executable.execution.blocks
-    blocks = (first._replace(**changes), *others)
-    return executable._replace(execution=executable.execution._replace(blocks=blocks))
+    return changed(executable, "execution.blocks.0",
+                   executable.execution.blocks[0]._replace(**changes))
 
 
 def with_places(executable, change):
@@ -346,12 +342,11 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
     assert len(done.targets) == len(done.peak_bytes) == 2
 
     def spoil(compiled: Compiled, count: int) -> Compiled:
-        def bad(target):
-            return target._replace(methods=tuple(m._replace(largest=m.largest._replace(
-                executable=with_dispatch(m.largest.executable, groups=(1 << 31, 1, 1))))
-                for m in target.methods))
-        targets = compiled.targets
-        return compiled._replace(targets=(*map(bad, targets[:count]), *targets[count:]))
+        for number, target in enumerate(compiled.targets[:count]):
+            method, = target.methods
+            compiled = changed(compiled, f"targets.{number}.methods.0.largest.executable",
+                               with_dispatch(method.largest.executable, groups=(1 << 31, 1, 1)))
+        return compiled
 
     expected = runs(MLP, "forward")[0]
     rewritten(out, lambda compiled: spoil(compiled, 1))
