@@ -21,13 +21,19 @@ from vkrt.ops.registry import operator
 from vkrt.plan.kernels import kernels_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
-from vkrt.report.columns import sizes
+from vkrt.report.columns import byte_lines
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.refusals import with_smaller
 from vkrt.vk.device import Device
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
+
+# What is printed of the figures, by their keys
+FIGURES = {"weights": "weights", "largest weight": "largest_weight", "mapped, no copy": "mapped",
+           "pool": "pool", "state": "state", "activations": "activations",
+           "  by the file": "activations_in_file", "staging": "staging", "predicted peak": "peak",
+           "read each run": "streamed", "smallest budget": "smallest_budget"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -206,12 +212,8 @@ def text(name: str, data: dict[str, Any]) -> str:
             return "\n".join([*lines, f"  {what}: {data[key]}"])
     lines.append(f"  on {data['device']}, storage {data['storage']}: "
                  f"{_steps(data)}{', at the largest sizes' if data['dynamic'] else ''}")
-    lines += [f"    {line}" for line in sizes(((label, data.get(key, 0)) for label, key in (
-        ("weights", "weights"), ("largest weight", "largest_weight"),
-        ("mapped, no copy", "mapped"), ("pool", "pool"), ("state", "state"),
-        ("activations", "activations"), ("  by the file", "activations_in_file"),
-        ("staging", "staging"), ("predicted peak", "peak"), ("read each run", "streamed"),
-        ("smallest budget", "smallest_budget"))),
+    lines += [f"    {line}" for line in byte_lines(
+        [(label, data.get(key, 0)) for label, key in FIGURES.items()],
         {"weights", "activations", "staging", "predicted peak"})]
     if data["streamed"]:
         lines.append(f"    weights are loaded {counted(data['lookahead'], 'sync point')} ahead of "

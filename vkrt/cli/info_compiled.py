@@ -8,7 +8,12 @@ from vkrt.compiled.program import CompiledProgram
 from vkrt.executable.program import CompiledMethod, CompiledTarget
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
-from vkrt.report.columns import sizes
+from vkrt.report.columns import byte_lines
+
+# What is printed of a target, by its key in the figures
+FIGURES = {"weights": "weight_bytes", "those shared": "shared_bytes", "mapped, no copy": "mapped",
+           "pool": "pool_bytes", "state": "state_bytes", "activations": "activation_bytes",
+           "staging": "staging_bytes", "predicted peak": "peak_bytes"}
 
 
 def describe(path: str) -> dict[str, Any]:
@@ -57,9 +62,7 @@ def text(data: dict[str, Any]) -> str:
             largest = ", at the largest shape" if method["shapes"] > 1 else ""
             lines.append(f"  for {target}, storage {figures['storage']}: "
                          f"{counted(figures['steps'], 'step')}{largest}")
-            lines += [f"    {line}" for line in sizes(((label, figures[key]) for label, key in (
-                ("weights", "weight_bytes"), ("those shared", "shared_bytes"),
-                ("mapped, no copy", "mapped"), ("pool", "pool_bytes"), ("state", "state_bytes"),
-                ("activations", "activation_bytes"), ("staging", "staging_bytes"),
-                ("predicted peak", "peak_bytes"))), {"weights", "activations", "predicted peak"})]
+            lines += [f"    {line}" for line in byte_lines(
+                [(name, figures[key]) for name, key in FIGURES.items()],
+                {"weights", "activations", "predicted peak"})]
     return "\n".join(lines)

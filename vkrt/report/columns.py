@@ -18,7 +18,7 @@ def columns(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[
             for row in rows]
 
 
-def sizes(rows: Iterable[tuple[str, int]], always: Container[str]) -> list[str]:
+def byte_lines(rows: Iterable[tuple[str, int]], always: Container[str]) -> list[str]:
     """Bytes by name as lines of text; where they are 0, only the names in `always`."""
     return [f"{name:<16}{nbytes:>14,} B{nbytes / 1e6:>10.2f} MB"
             for name, nbytes in rows if nbytes or name in always]

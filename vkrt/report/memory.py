@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from vkrt.report.columns import columns, sizes
+from vkrt.report.columns import byte_lines, columns
 from vkrt.report.process import ProcessGrowth, ProcessParts, resident
 from vkrt.report.stopwatch import Stopwatch
 
@@ -174,7 +174,7 @@ class MemoryReport:
         return self.weights + self.pool + self.uploads + self.state + self.activations + self.host
 
     def _measured(self, account: Any) -> dict[str, int]:
-        """The statistics of an allocator."""
+        """The statistics of an allocator, of which the peak is noted."""
         used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
         return used
@@ -214,7 +214,7 @@ class MemoryReport:
 
     def table(self) -> str:
         """The figures as lines of text."""
-        lines = sizes([
+        lines = byte_lines([
             ("weights", self.weights), ("pool", self.pool), ("uploads", self.uploads),
             ("state", self.state), ("staging", self.staging), ("activations", self.activations),
             ("host-visible", self.host), ("planned peak", self.planned_peak),
