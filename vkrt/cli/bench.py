@@ -190,6 +190,5 @@ def _load(load: Load | None) -> str:
 
 
 def _times(times: Times, flops: int) -> tuple[str, ...]:
-    """The cells "median", "min" and "GFLOP/s"."""
     return (f"{1e3 * times.median:.2f} ({1e3 * times.cpu:.2f})", f"{1e3 * times.min:.2f}",
             f"{flops / times.median / 1e9:.2f}")

@@ -132,7 +132,6 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
 
 
 def _text(report: dict[str, Any]) -> list[str]:
-    """What is known without running anything, as lines of text."""
     device, profile = report["device"], report["profile"]
     lines = [f"vkrt      {report['vkrt']}, Python {sys.version.split()[0]}",
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
@@ -157,7 +156,6 @@ def _text(report: dict[str, Any]) -> list[str]:
 
 
 def _selftest_lines(found: list[dict[str, Any]]) -> list[str]:
-    """The results of the programs of a family, as lines of text."""
     errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
                           and finding["dtype"] == dtype), default=None)
               for dtype in dict.fromkeys(finding["dtype"] for finding in found)}

@@ -195,7 +195,6 @@ def _pipelines(device: Device, work: CommandList, options: LoadOptions,
 
 
 def text(name: str, data: dict[str, Any]) -> str:
-    """The figures of `describe` as lines of text."""
     if "values" in data:
         return f"method {name} returns {', '.join(map(str, data['values'])) or 'nothing'}"
     lines = [f"method {name}", *(f"  input   {i}" for i in data["inputs"]),
@@ -225,7 +224,6 @@ def text(name: str, data: dict[str, Any]) -> str:
 
 
 def _steps(data: dict[str, Any]) -> str:
-    """What a run consists of."""
     count = data["dispatches"]
     text = (f"{count:,} dispatch" + ("" if count == 1 else "es")
             + f" of {counted(data['pipelines'], 'pipeline')}")

@@ -49,7 +49,6 @@ def _figures(target: CompiledTarget, method: CompiledMethod) -> dict[str, Any]:
 
 
 def text(data: dict[str, Any]) -> str:
-    """The figures of `describe` as lines of text."""
     lines = [f"compiled from {data['compiled_from']} by vkrt {data['vkrt']}, {data['shaders']} "
              "shaders"]
     for name, method in data["methods"].items():

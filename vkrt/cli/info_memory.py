@@ -57,7 +57,6 @@ def preferences(description: Description, name: str, device: Device, options: Lo
 
 
 def lines(peak: dict[str, Any], others: dict[str, dict[str, int]]) -> list[str]:
-    """Both as lines of text."""
     found = [f"  the most is alive at step {peak['step']} of {peak['steps']}, {peak['at']}: "
              f"{peak['bytes']:,} B"]
     for tensor in peak["tensors"][:MOST]:

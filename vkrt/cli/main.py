@@ -58,7 +58,6 @@ def _complete(names: list[str]) -> None:
 
 
 def _parser(names: list[str]) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of the commands named."""
     parser = argparse.ArgumentParser(
         prog="vkrt", description="Runs ExecuTorch programs on Vulkan in the least memory.")
     parser.add_argument("--version", action="version", version=f"vkrt {__version__}")

@@ -69,7 +69,6 @@ def numbers(word: str) -> tuple[float, ...]:
 
 
 def preset_of(options: argparse.Namespace) -> Preset:
-    """What a command line says of pictures."""
     base = PRESETS.get(options.preset, Preset())
     return Preset(options.resize or base.resize, options.mean or base.mean,
                   options.scale or base.scale, base.middle)

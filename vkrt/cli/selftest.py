@@ -189,7 +189,6 @@ def _graph(program: Program, dtype: str) -> tuple[Graph, bytes]:
 
 
 def _arrays(program: Program, dtype: str) -> list[np.ndarray]:
-    """The arrays with an input of this dtype."""
     return [array.astype(dtype) if dtype in FLOATS else array for array in program.arrays]
 
 

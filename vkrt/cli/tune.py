@@ -103,7 +103,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def file_name(info: DeviceInfo) -> str:
-    """The file name of a device's entry."""
     name = info.driver_name if info.type == "cpu" else info.name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json"
 
@@ -135,7 +134,6 @@ def _chain(sizes: tuple[int, ...], op: str, weight: tuple[int, ...], rest: tuple
 
 
 def flops(graph: Graph) -> int:
-    """The operations of one operator of a chain."""
     return 2 * (multiply_adds(graph.nodes[0]) or 0)
 
 

@@ -59,7 +59,6 @@ def shared_weights(works: Sequence[CommandList], copied: Sequence[Sequence[int]]
 
 
 def uses_of(method: int, shared: Sequence[SharedWeights]) -> tuple[SharedUse, ...]:
-    """The uses of shared weights by a method."""
     return tuple(SharedUse(number, one.storages[method]) for number, one in enumerate(shared)
                  if method in one.storages)
 

@@ -67,12 +67,10 @@ class HostMemory:
 
     @property
     def size(self) -> int:
-        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def flat(self) -> Any:
-        """The elements by number."""
         import numpy as np
 
         return np.frombuffer(self.view, self.dtype)
@@ -120,7 +118,6 @@ def _info(value: Any, name: str) -> TensorInfo:
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is an array of numpy."""
     import numpy as np
 
     return isinstance(value, np.ndarray)

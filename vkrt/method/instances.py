@@ -37,7 +37,6 @@ class ExternalBuffers(NamedTuple):
 
     @classmethod
     def among(cls, inputs: Sequence[Any], out: Out) -> ExternalBuffers:
-        """The buffers among these arguments of a call."""
         return cls(_buffers(inputs), _buffers(() if out is None or callable(out) else out))
 
     def __bool__(self):

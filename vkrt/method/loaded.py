@@ -181,7 +181,6 @@ class Loaded:
                 break
 
     def phase(self, name: str) -> None:
-        """Notes a checkpoint in the report."""
         self.report.phase(name, self.allocator)
         debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
 

@@ -142,7 +142,6 @@ class Profile:
 
 
 def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, ...]:
-    """The cells of the columns `RATES`."""
     rate = 1 / seconds if seconds else 0.0
     return (f"{1e3 * seconds:.3f}", f"{100 * seconds / whole:.1f}", f"{nbytes / 1e6:.3f}",
             f"{flops * rate / 1e9:.2f}", f"{nbytes * rate / 1e9:.2f}")

@@ -43,7 +43,6 @@ class Program:
     nbytes: int
 
     def plan(self, name: str) -> ExecutionPlan | None:
-        """The method of that name."""
         return next((plan for plan in self.plans if plan.name == name), None)
 
 

@@ -234,7 +234,6 @@ class Table:
         return bytes(self.buffer.view[start:start + count])
 
     def tables(self, slot: int, field: str, name: str) -> "Iterator[Table]":
-        """A vector of tables, one at a time."""
         start, count = self._vector(slot, field, 4)
         what = f"{self.name}.{field}"
         for pos in range(start, start + 4 * count, 4):

@@ -15,15 +15,11 @@ from vkrt.pte.flatbuffer import Table
 
 @dataclass(frozen=True, slots=True)
 class DoubleList:
-    """Literal floats."""
-
     items: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BoolList:
-    """Literal booleans."""
-
     items: tuple[bool, ...]
 
 

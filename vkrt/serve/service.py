@@ -164,7 +164,6 @@ class Service:
         return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
 
     async def metrics(self, request: Request) -> Response:
-        """Figures in Prometheus's text format."""
         running, waiting = self.turns.counts
         memory = self.program.memory
         lines = ["# TYPE vkrt_requests_total counter", *(
@@ -179,7 +178,6 @@ class Service:
                                  media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def figures(self) -> Mapping[str, float]:
-        """Further metrics."""
         return {}
 
     def app(self, routes: Sequence[Route], key: str | None, hosts: Sequence[str]) -> Starlette:

@@ -82,7 +82,6 @@ class Shader(NamedTuple):
 
     @property
     def spec_names(self) -> dict[int, str]:
-        """Names of the specialization constants by id."""
         return {spec.id: spec.name for spec in self.specs}
 
 
