@@ -121,8 +121,7 @@ def _outer(value: Any) -> Any:
     """A value of the call, in the form of `_border`."""
     if value.number is not None:
         return value.number
-    dtype = value.dtype
-    return Tensor(value.sizes, device_dtype(dtype), dtype, None, "")
+    return Tensor(value.sizes, device_dtype(value.dtype), value.dtype, None, "")
 
 
 def _input(value: Any, info: TensorInfo, label: str) -> np.ndarray:

@@ -216,6 +216,8 @@ def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     import numpy as np
 
     array = np.empty(0) if value is None else as_array(value, label)
+    if isinstance(array, HostMemory) and array.size == 1:
+        array = array.flat.reshape(())
     kinds = {"bool": "b", "int64": "iu", "float64": "fiu"}.get(info.dtype, "")
     if info.sizes or (value is not None and (array.size != 1 or array.dtype.kind not in kinds)):
         raise InputError(f"{label}: expected {info}, got {value!r}")
