@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.compiled import transfers
+from vkrt.compiled import weights
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
@@ -26,6 +26,6 @@ def pack_bytes(params: Any, itemsize: int, data: Any, rows: int = 1) -> bytes:
 
 def packing_of(record: Prepack) -> Packing:
     """How the host packs a constant."""
-    packing = transfers.packing_of(strided_copy(record))
+    packing = weights.packing_of(strided_copy(record))
     assert packing is not None
     return packing

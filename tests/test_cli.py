@@ -22,50 +22,52 @@ MLP = str(MODELS / "mlp.pte")
 UPSCALER = str(MODELS / "superres_small.pte")
 
 
-def test_devices(run_vkrt):
+@pytest.fixture
+def data_of(run_vkrt):
+    """What a command prints for programs; of `vkrt info` that of the method "forward"."""
+    def data_of(*arguments):
+        data = json.loads(run_vkrt(*arguments, "--json")[1])
+        return data["methods"]["forward"] if arguments[0] == "info" else data
+
+    return data_of
+
+
+def test_devices(run_vkrt, data_of):
     code, out, _ = run_vkrt("devices")
     assert code == 0 and "Vulkan" in out
-    code, out, _ = run_vkrt("devices", "--json")
-    assert json.loads(out)[0]["heaps"]
+    assert data_of("devices")[0]["heaps"]
 
 
-def test_info(run_vkrt):
+def test_info(run_vkrt, data_of):
     code, out, _ = run_vkrt("info", MLP)
     assert code == 0
     for words in ("method forward", "float32[3,30]", "aten.linear.default", "predicted peak"):
         assert words in out
-    code, out, _ = run_vkrt("info", MLP, "--json")
-    data = json.loads(out)["methods"]["forward"]
+    data = data_of("info", MLP)
     assert data["peak"] >= data["weights"] + data["activations"] > 0
     # Equal kinds of layers share one.
     assert 0 < data["pipelines"] < data["dispatches"]
     assert "compile_ms" not in data
-    _, out, _ = run_vkrt("info", MLP, "--json", "--compile")
-    compiled = json.loads(out)["methods"]["forward"]
+    compiled = data_of("info", MLP, "--compile")
     assert compiled["pipelines"] == data["pipelines"]
     assert compiled["compile_cpu_ms"] > 0
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
-def test_info_predicts_what_a_load_takes(run_vkrt, storage):
-    model = str(MODELS / "conv_mix.pte")
-    _, out, _ = run_vkrt("info", model, "--json", "--storage", storage)
-    predicted = json.loads(out)["methods"]["forward"]["peak"]
-    _, out, _ = run_vkrt("run", model, "--json", "--storage", storage)
-    assert json.loads(out)["memory"]["measured_peak"] == predicted
+def test_info_predicts_what_a_load_takes(data_of, storage):
+    words = (MODELS / "conv_mix.pte", "--storage", storage)
+    assert data_of("run", *words)["memory"]["measured_peak"] == data_of("info", *words)["peak"]
 
 
-def test_info_names_the_smallest_budget(run_vkrt):
+def test_info_names_the_smallest_budget(run_vkrt, data_of):
     """What it says is what a load takes, and one byte less is refused with the same number. Without
     a number nothing is done in strips, which may take less and read more."""
     model = str(MODELS / "conv_mix.pte")
-    arguments = (model, "--json", "--weights", "stream")
-    _, out, _ = run_vkrt("info", *arguments, "--memory-budget")
-    data = json.loads(out)["methods"]["forward"]
+    arguments = (model, "--weights", "stream")
+    data = data_of("info", *arguments, "--memory-budget")
     smallest = data["smallest_budget"]
     assert data["peak"] >= smallest and data["streamed"] > 0
-    _, out, _ = run_vkrt("run", *arguments, "--memory-budget", smallest)
-    memory = json.loads(out)["memory"]
+    memory = data_of("run", *arguments, "--memory-budget", smallest)["memory"]
     assert memory["measured_peak"] == smallest and memory["streamed"] >= data["streamed"]
     code, _, err = run_vkrt("run", *arguments, "--memory-budget", smallest - 1)
     assert code == 2 and f"{smallest:,}" in err
@@ -73,20 +75,19 @@ def test_info_names_the_smallest_budget(run_vkrt):
     assert code == 0 and "smallest budget" in out
 
 
-def test_what_makes_the_peak_of_memory(run_vkrt):
+def test_what_makes_the_peak_of_memory(run_vkrt, data_of):
     path = str(MODELS / "unet_small.pte")
-    code, out, _ = run_vkrt("info", path, "--memory", "--json")
-    data = json.loads(out)["methods"]["forward"]
+    data = data_of("info", path, "--memory")
     peak = data["at_the_peak"]
-    assert code == 0 and peak["at"] == "node 10 (aten.cat.default)"
+    assert peak["at"] == "node 10 (aten.cat.default)"
     assert sum(tensor["bytes"] for tensor in peak["tensors"]) == peak["bytes"]
     assert 0 < peak["bytes"] <= data["activations"]
     for prefer, figures in data["preferences"].items():
         with vkrt.load(path, prefer=prefer) as program:
             assert program.memory.planned_peak == figures["peak"]
     assert data["preferences"]["memory"]["peak"] < data["peak"]
-    _, out, _ = run_vkrt("info", path, "--memory")
-    assert "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
+    code, out, _ = run_vkrt("info", path, "--memory")
+    assert code == 0 and "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
     _, out, _ = run_vkrt("info", MODELS / "llama_static.pte", "--memory")
     assert "of a state, until node" in out and 'prefer="speed": peak' in out
 
@@ -210,13 +211,12 @@ def test_a_device_is_written_to_as_it_is(run_vkrt):
     assert Path(os.devnull).is_char_device()
 
 
-def test_info_of_dynamic_shapes(run_vkrt):
+def test_info_of_dynamic_shapes(run_vkrt, data_of):
     code, out, _ = run_vkrt("info", DYNAMIC)
     assert code == 0
     for words in ("float32[1,3,<=30,<=40]", "float32[1,1,<=60,<=80]", "at the largest sizes"):
         assert words in out
-    data = json.loads(run_vkrt("info", DYNAMIC, "--json")[1])["methods"]["forward"]
-    assert data["dynamic"] is True
+    assert data_of("info", DYNAMIC)["dynamic"] is True
 
 
 def test_run_smaller_inputs(run_vkrt, tmp_path):
@@ -284,10 +284,10 @@ def test_methods_that_only_return_numbers_are_a_line_each(run_vkrt, fused):
     assert methods["get_more"] == {"values": [2, 0.5]}
 
 
-def test_info_says_what_runs_on_the_host(run_vkrt, on_host):
+def test_info_says_what_runs_on_the_host(run_vkrt, data_of, on_host):
     model = str(MODELS / "places.pte")
     _, out, _ = run_vkrt("info", model)
-    data = json.loads(run_vkrt("info", model, "--json")[1])["methods"]["forward"]
+    data = data_of("info", model)
     assert data["kernels_on_host"] == {"aten::cumsum.out": 1, "aten::sort.values": 1}
     lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
              and " x " in line]
@@ -300,38 +300,36 @@ def test_info_says_what_runs_on_the_host(run_vkrt, on_host):
     assert "on the host" not in run_vkrt("info", MODELS / "toy.pte")[1]
 
 
-def piped(arguments, **streams):
-    """A command in a process of its own whose output nobody reads: (exit code, stderr)."""
-    command = [sys.executable, "-m", "vkrt", *arguments]
+@pytest.fixture
+def unread():
+    """A pipe that nobody reads."""
     read, write = os.pipe()
     os.close(read)
-    try:
-        done = subprocess.run(command, **{"stdout": write, "stderr": subprocess.PIPE, **streams},
-                              text=True, check=False)
-    finally:
-        os.close(write)
+    yield write
+    os.close(write)
+
+
+def piped(arguments, stdout, stderr=subprocess.PIPE):
+    """A command in a process of its own: (exit code, stderr)."""
+    done = subprocess.run([sys.executable, "-m", "vkrt", *arguments], stdout=stdout, stderr=stderr,
+                          text=True, check=False)
     return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("arguments", [
     ("devices",), ("info", MLP), ("info", MLP, "--json"), ("run", MLP, "--memory"),
     ("bench", MLP, "--runs", "1")], ids=" ".join)
-def test_output_that_nobody_reads_ends_a_command_quietly(arguments):
-    assert piped(arguments) == (cli.EXIT_PIPE, "")
+def test_output_that_nobody_reads_ends_a_command_quietly(arguments, unread):
+    assert piped(arguments, unread) == (cli.EXIT_PIPE, "")
 
 
-def test_errors_that_nobody_reads_keep_their_exit_code():
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        assert piped(("run", "no-such-file.pte"), stderr=write)[0] == cli.EXIT_FAILED
-    finally:
-        os.close(write)
+def test_errors_that_nobody_reads_keep_their_exit_code(unread):
+    assert piped(("run", "no-such-file.pte"), unread, unread)[0] == cli.EXIT_FAILED
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
 def test_output_that_cannot_be_written_is_a_failure():
     with open("/dev/full", "w", encoding="utf-8") as full:
-        code, err = piped(("devices",), stdout=full)
+        code, err = piped(("devices",), full)
     assert code == cli.EXIT_FAILED
     assert err.startswith("vkrt: ") and "space" in err and err.count("\n") == 1

@@ -15,8 +15,9 @@ import pytest
 from support import MODELS, python, run_python
 
 import vkrt
-from vkrt.cli import archives, pictures, sounds
 from vkrt.cli import main as cli
+from vkrt.cli import pictures, sounds
+from vkrt.cli.run import ARCHIVE_MARK
 from vkrt.errors import InputError
 from vkrt.method.arguments import TensorInfo
 
@@ -283,7 +284,7 @@ FULL = """
 @pytest.mark.driver
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize(("option", "name", "head"), [
-    ("--output", "out.npz", archives.MARK), ("--output", "out.npy", b""),
+    ("--output", "out.npz", ARCHIVE_MARK), ("--output", "out.npy", b""),
     ("--output", "out.png", pictures.MARK), ("--output", "out.wav", sounds.MARK),
     ("--trace", "trace.json", b'{"traceEvents": [{"name": "vkrt on ')])
 def test_a_full_disk_leaves_nothing(tmp_path, option, name, head, there):

@@ -31,8 +31,7 @@ def is_interrupted(done: subprocess.CompletedProcess[str]) -> bool:
     """Whether a command ended as by Ctrl-C, with a line, and left no half of a file."""
     left = [name for _, _, names in os.walk(os.environ["XDG_CACHE_HOME"]) for name in names
             if name.endswith(".tmp")]
-    return (done.returncode, done.stdout, done.stderr, left) == (
-        130, "", "vkrt: interrupted\n", [])
+    return (done.returncode, done.stdout, done.stderr, left) == (130, "", "vkrt: interrupted\n", [])
 
 
 def command(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -212,8 +212,7 @@ def test_former_names_of_options_still_work(name, alias):
     parser = argparse.ArgumentParser()
     importlib.import_module("vkrt.cli.run").add_arguments(parser)
     former = getattr(parser.parse_args(["model", alias, "3"]), name)
-    assert former == getattr(parser.parse_args(
-        ["model", f"--{name.replace('_', '-')}", "3"]), name)
+    assert former == getattr(parser.parse_args(["model", f"--{name.replace('_', '-')}", "3"]), name)
 
 
 @pytest.mark.parametrize(("words", "error"), [

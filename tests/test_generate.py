@@ -29,6 +29,23 @@ def words(tmp_path):
     return ["generate", MODEL, "--tokenizer", str(write_tokenizer(tmp_path)), "--max-tokens", "6"]
 
 
+@pytest.fixture
+def session(load):
+    """A text of three tokens."""
+    begun = Session(LanguageModel(load("llama")))
+    begun.add([1, 2, 3])
+    return begun
+
+
+@pytest.fixture
+def terminal():
+    """What somebody types at, and the standard input of a command."""
+    ends = pty.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
 def turns_of(result):
     code, out, err = result
     assert code == 0 and err == ""
@@ -54,13 +71,8 @@ def test_where_a_prompt_comes_from(words, run_vkrt, tmp_path):
         assert done.returncode == 2 and "vkrt: not a text" in done.stderr, done.stderr
 
 
-def test_a_terminal_is_not_read_as_a_prompt(words):
-    main_end, other_end = pty.openpty()
-    try:
-        done = python("-m", "vkrt", *words, stdin=other_end)
-    finally:
-        os.close(main_end)
-        os.close(other_end)
+def test_a_terminal_is_not_read_as_a_prompt(words, terminal):
+    done = python("-m", "vkrt", *words, stdin=terminal[1])
     assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
     done = subprocess.run(["bash", "-c", 'exec "$@" <&-', "bash", sys.executable, "-m", "vkrt",
                            *words], text=True, capture_output=True, timeout=120)
@@ -166,11 +178,8 @@ def test_other_files_are_neither_read_nor_written_over(words, run_vkrt, tmp_path
     assert run_vkrt(*words, "--prompt", PROMPT, "--load-session", tmp_path / "nothing")[0] == 1
 
 
-def test_a_session_of_another_model(load, tmp_path):
+def test_a_session_of_another_model(session, tmp_path):
     file = tmp_path / "a.session"
-    program = load("llama")
-    session = Session(LanguageModel(program))
-    session.add([1, 2, 3])
     session.logits()
     saved.save_session(file, session)
     with np.load(file) as content:
@@ -183,13 +192,10 @@ def test_a_session_of_another_model(load, tmp_path):
             saved.load_session(tmp_path / "other.npz", session)
 
 
-def test_a_session_is_its_owners_alone(load, tmp_path):
+def test_a_session_is_its_owners_alone(session, tmp_path):
     """A conversation is nothing for others, unless the owner has said so of the file."""
     file, link = tmp_path / "a.session", tmp_path / "link"
     link.symlink_to(file)
-    program = load("llama")
-    session = Session(LanguageModel(program))
-    session.add([1, 2, 3])
     saved.save_session(link, session)
     assert link.is_symlink() and file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o640)
@@ -197,11 +203,8 @@ def test_a_session_is_its_owners_alone(load, tmp_path):
     assert file.stat().st_mode & 0o777 == 0o640 and len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_was_saved_stays_where_saving_fails(load, tmp_path, monkeypatch):
+def test_what_was_saved_stays_where_saving_fails(session, tmp_path, monkeypatch):
     file = tmp_path / "a.session"
-    program = load("llama")
-    session = Session(LanguageModel(program))
-    session.add([1, 2, 3])
     saved.save_session(file, session)
     before = file.read_bytes()
 
@@ -265,15 +268,10 @@ def test_commands_of_a_conversation(words, run_vkrt, tmp_path):
     assert said["prompt_tokens"] == 5
 
 
-def test_a_conversation_longer_than_the_context(words):
+def test_a_conversation_longer_than_the_context(words, terminal):
     """Somebody at a terminal is told, and may begin anew."""
-    main_end, other_end = pty.openpty()
-    try:
-        os.write(main_end, (" ".join(["w9"] * 30) + "\n/clear\nw9\n/bye\n").encode())
-        done = python("-m", "vkrt", *words, "--chat", stdin=other_end)
-    finally:
-        os.close(main_end)
-        os.close(other_end)
+    os.write(terminal[0], (" ".join(["w9"] * 30) + "\n/clear\nw9\n/bye\n").encode())
+    done = python("-m", "vkrt", *words, "--chat", stdin=terminal[1])
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
     assert "room for 24 altogether; /clear begins anew" in done.stderr
     assert main([*words, "--chat", "--prompt", " ".join(["w9"] * 30)]) == 2
@@ -326,8 +324,7 @@ def test_an_answer_of_a_grammar(letters, run_vkrt, tmp_path):
 def test_what_grammars_need(load, tmp_path, monkeypatch):
     pytest.importorskip("llguidance")
     tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))  # whose tokens are words, not bytes
-    program = load("llama")
-    model = LanguageModel(program)
+    model = LanguageModel(load("llama"))
     with pytest.raises(vkrt.InputError, match="grammars over these tokens"):
         Grammars(model, tokenizer).constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
     monkeypatch.setitem(sys.modules, "llguidance", None)

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from support import MODELS, reference_of, same_bits
+from support import MODELS, calls_of, reference_of, same_bits
 
 import vkrt
 from vkrt.cli import main as cli
@@ -17,19 +17,18 @@ from vkrt.vk import live_objects
 from vkrt.work.records import Dispatch
 
 driver = pytest.mark.driver
-CLOCKS = ("device", "host")
 
 
-def clock_or_skip(device, clock):
-    if clock == "device" and not device.timestamp_bits:
+@pytest.fixture(params=["device", "host"])
+def clock(request, device):
+    if request.param == "device" and not device.timestamp_bits:
         pytest.skip("the device has no timestamps")
+    return request.param
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
-def test_every_step_is_timed(device, load, name, clock):
-    clock_or_skip(device, clock)
+def test_every_step_is_timed(load, name, clock):
     inputs, _ = reference_of(name)
     program = load(name)
     before = program.run(*inputs)
@@ -49,9 +48,7 @@ def test_every_step_is_timed(device, load, name, clock):
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
-    clock_or_skip(device, clock)
+def test_host_kernels_are_timed_by_the_host(load, on_host, clock):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs, clock=clock)
     hosts = [step for step in profile.steps if step.kind == "host"]
@@ -64,10 +61,8 @@ def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
 
 
 @driver
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_streamed_weights(device, load, clock):
+def test_streamed_weights(load, clock):
     """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
-    clock_or_skip(device, clock)
     inputs, _ = reference_of("conv_mix")
     program = load("conv_mix", weights="stream")
     expected = program.run(*inputs)
@@ -114,6 +109,22 @@ def test_table_and_json(load, on_host):
     data = json.loads(json.dumps(profile.as_dict()))
     assert len(data["steps"]) == len(profile.steps)
     assert data["operators"][0]["seconds"] == max(t["seconds"] for t in data["operators"])
+
+
+@driver
+@pytest.mark.parametrize("name", ["buffers", "counted"])
+def test_states_change_as_by_so_many_runs(load, name):
+    """One run that is not timed, and those that are; also where the data decide sizes."""
+    program = load(name)
+    inputs, _ = calls_of(name, "step")[0]
+    program.profile(*inputs, repeat=2)
+    profiled = program.save_state()
+    program.reset_state()
+    for number in range(1, 5):
+        program.run(*inputs)
+        state = program.save_state()
+        is_same = all(np.array_equal(profiled[key], value) for key, value in state.items())
+        assert is_same == (number == 3)
 
 
 @driver

@@ -7,6 +7,7 @@ import pytest
 from support import MODELS, in_threads, reference_of
 
 import vkrt
+from vkrt.method.arguments import HostMemory, TensorInfo, check_input
 
 pytestmark = pytest.mark.driver
 
@@ -89,6 +90,23 @@ def test_wrong_input(load, value, words):
     with pytest.raises(vkrt.InputError, match="expected 1 inputs"):
         program.run()
     program.run(np.zeros((3, 30), np.float32))
+
+
+@pytest.mark.parametrize(("value", "fixed", "dtype"), [
+    (np.True_, True, "bool"), (np.int32(3), 3, "int64"), (np.float32(1.5), 1.5, "float64")])
+def test_numbers_in_a_hosts_memory(value, fixed, dtype):
+    """As hosts in C pass them for inputs of one value."""
+    def checked(number, sizes=()):
+        memory = memoryview(bytearray(number.tobytes()))
+        return check_input(HostMemory(memory, number.dtype.name, sizes), info, 0)
+
+    info = TensorInfo("x", (), dtype, (), (fixed,))
+    array = checked(value)
+    assert array.dtype == dtype and array.shape == () and array.item() == fixed
+    for wrong, sizes in ((np.uint8(7), ()), (np.zeros(2, np.float32), (2,)),
+                         (np.zeros(0, np.float32), (0,))):
+        with pytest.raises(vkrt.InputError, match="input 0 'x'"):
+            checked(wrong, sizes)
 
 
 def test_unknown_options(load):

@@ -5,15 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import w
-from support import (
-    MODELS,
-    STORAGES,
-    calls_of,
-    failing,
-    graph_of_file,
-    need_model,
-    open_method,
-)
+from support import MODELS, STORAGES, calls_of, failing, graph_of_file, need_model, open_method
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -139,20 +131,18 @@ def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
     assert program.memory.state == 32
 
 
-def graph_of(sizes, *nodes_of):
-    """A graph of two states [3, 4] and [4, 3] (or `sizes`) that begin as 0, 1, 2, ...
+def graph_of(sizes, nodes_of):
+    """A graph of two states that begin as 0, 1, 2, .. and 1, 2, 3, ..
 
     Args:
         nodes_of: a function: graph, states' tensors -> (outputs, the states' new tensors).
     """
     graph = Graph("forward")
-    graph.states = []
     for number in range(2):
         before = Tensor(sizes, "float32", name=f"state {number}")
         constant = Constant(4 * number, 4 * before.numel, "float32")
         graph.states.append(State(constant, before, before))
-    outputs, after = nodes_of[0](graph, *(state.before for state in graph.states))
-    graph.outputs = outputs
+    graph.outputs, after = nodes_of(graph, *(state.before for state in graph.states))
     for state, tensor in zip(graph.states, after, strict=True):
         state.after = tensor
     return graph.finish()
@@ -251,8 +241,7 @@ def test_caches_of_the_program(name, caches, numel, storage, device, load, exact
             if number == 1:
                 with program.new_state() as other:
                     program.run(*inputs, state=other)
-            for result, wanted in zip(program.run(*inputs), expected, strict=True):
-                np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+            follow(program, [(inputs, expected)])
         program.reset_state()
     assert program.memory.measured_peak == program.memory.planned_peak
     assert not any(array.any() for array in program.save_state().values())

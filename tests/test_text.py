@@ -16,6 +16,11 @@ def logits():
     return np.random.default_rng(5).normal(size=50).astype(np.float32) * 3
 
 
+@pytest.fixture
+def tokenizer(tmp_path):
+    return vkrt.Tokenizer(write_tokenizer(tmp_path))
+
+
 def drawn(logits, count=4000, **options):
     """How often each token is chosen."""
     sampler = vkrt.Sampler(seed=1, **options)
@@ -103,8 +108,7 @@ def test_wrong_options(options):
         vkrt.Sampler(**options)
 
 
-def test_tokens_and_text(tmp_path):
-    tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))
+def test_tokens_and_text(tmp_path, tokenizer):
     assert tokenizer.encode("w3 w5") == [3, 5]
     assert tokenizer.decode([3, 5]) == "w3 w5"
     assert "".join(tokenizer.stream(iter([3, 5, 9, 9]))) == "w3 w5 w9 w9"
@@ -132,8 +136,7 @@ def test_pieces_are_whole_characters(tmp_path):
     assert ENDS
 
 
-def test_conversations(tmp_path):
-    tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))
+def test_conversations(tmp_path, tokenizer):
     messages = [{"role": "user", "content": "w3 w4"}, {"role": "assistant", "content": "w5"},
                 {"role": "user", "content": "w6"}]
     assert tokenizer.chat(messages) == "w1 w3 w4 w2 w1 w5 w2 w1 w6 w2 w1"
@@ -168,8 +171,7 @@ def test_templates_cannot_reach_the_system(tmp_path, template, message):
         vkrt.Tokenizer(tmp_path).chat([])
 
 
-def test_a_text_that_goes_on_keeps_its_spaces(tmp_path):
-    tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))
+def test_a_text_that_goes_on_keeps_its_spaces(tokenizer):
     assert TextStream(tokenizer).add(5) == "w5"
     assert TextStream(tokenizer, [3]).add(5) == " w5"
 

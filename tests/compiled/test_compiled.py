@@ -9,16 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compiled_files import rewritten, smaller
-from program_samples import program_of
-from support import (
-    MODELS,
-    STORAGES,
-    inputs_of,
-    need_model,
-    run_python,
-    same_bits,
-)
+from compiled_files import random_inputs, rewritten, smaller
+from program_samples import changed, program_of
+from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -43,10 +36,7 @@ pytestmark = pytest.mark.driver
 def runs(path, method: str, **options):
     """Outputs of two runs, and the report of memory."""
     with vkrt.load(path, **options) as program:
-        inputs = [info.example() for info in program.metadata(method).inputs]
-        chance = np.random.default_rng(1)
-        inputs = [chance.standard_normal(x.shape).astype(x.dtype)
-                  if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
+        inputs = random_inputs(program.metadata(method))
         outputs = [program.run(*inputs, method=method) for _ in range(2)]
         return [value for values in outputs for value in values], program.memory
 
@@ -260,20 +250,16 @@ def executable(device, compiled_of):
 
 def with_dispatch(executable, **changes):
     """The same with its first dispatch changed."""
-    first, *others = executable.execution.submissions
-    number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
-    commands = list(first.commands)
-    commands[number] = commands[number]._replace(**changes)
-    submissions = (first._replace(commands=tuple(commands)), *others)
-    execution = executable.execution._replace(submissions=submissions)
-    return executable._replace(execution=execution)
+    commands = executable.execution.submissions[0].commands
+    number = next(i for i, c in enumerate(commands) if isinstance(c, DispatchCommand))
+    return changed(executable, f"execution.submissions.0.commands.{number}",
+                   commands[number]._replace(**changes))
 
 
 def with_block(executable, **changes):
     """The same with its first block of activations changed."""
-    first, *others = executable.execution.blocks
-    blocks = (first._replace(**changes), *others)
-    return executable._replace(execution=executable.execution._replace(blocks=blocks))
+    return changed(executable, "execution.blocks.0",
+                   executable.execution.blocks[0]._replace(**changes))
 
 
 def with_places(executable, change):
@@ -356,12 +342,11 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
     assert len(done.targets) == len(done.peak_bytes) == 2
 
     def spoil(compiled: Compiled, count: int) -> Compiled:
-        def bad(target):
-            return target._replace(methods=tuple(m._replace(largest=m.largest._replace(
-                executable=with_dispatch(m.largest.executable, groups=(1 << 31, 1, 1))))
-                for m in target.methods))
-        targets = compiled.targets
-        return compiled._replace(targets=(*map(bad, targets[:count]), *targets[count:]))
+        for number, target in enumerate(compiled.targets[:count]):
+            method, = target.methods
+            compiled = changed(compiled, f"targets.{number}.methods.0.largest.executable",
+                               with_dispatch(method.largest.executable, groups=(1 << 31, 1, 1)))
+        return compiled
 
     expected = runs(MLP, "forward")[0]
     rewritten(out, lambda compiled: spoil(compiled, 1))

@@ -68,9 +68,7 @@ def test_damaged_files(change, words, compiled_of):
      "before the records"),
     (lambda c: c._replace(targets=(*c.targets, c.targets[0]._replace(methods=()))),
      "the same methods"),
-    (lambda c: c._replace(targets=(c.targets[0]._replace(methods=tuple(
-        m._replace(largest=m.largest._replace(inputs=())) for m in c.targets[0].methods)),)),
-     "inputs and their names"),
+    (lambda c: changed(c, "targets.0.methods.0.largest.inputs", ()), "inputs and their names"),
 ])
 def test_records_that_cannot_be(change, words, compiled_of):
     out = compiled_of(MLP)
@@ -81,11 +79,8 @@ def test_records_that_cannot_be(change, words, compiled_of):
 
 def with_shape(compiled: Compiled, **changes) -> Compiled:
     """The same with its further shape changed."""
-    target, = compiled.targets
-    method, = target.methods
-    shape, = method.others
-    changed = method._replace(others=(shape._replace(**changes),))
-    return compiled._replace(targets=(target._replace(methods=(changed,)),))
+    return changed(compiled, "targets.0.methods.0.others.0",
+                   compiled.targets[0].methods[0].others[0]._replace(**changes))
 
 
 @pytest.mark.parametrize("change, words", [

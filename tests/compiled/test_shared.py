@@ -60,8 +60,7 @@ def expected():
 
 @pytest.fixture
 def copied(compiled_of, device):
-    out = compiled_of(CODER, device=device, weights="copy")
-    return out
+    return compiled_of(CODER, device=device, weights="copy")
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
@@ -303,8 +302,7 @@ def storage_of_use(c, **changes):
 
 
 def storages_of_use(c, change):
-    storages = c.targets[0].methods[1].shared[0].storages
-    return use(storages=change(storages))(c)
+    return use(storages=change(c.targets[0].methods[1].shared[0].storages))(c)
 
 
 WEIGHTS = "targets.0.shared.0.largest.executable.weights"

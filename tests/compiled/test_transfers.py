@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkrt.compiled.transfers import transfer_of
+from vkrt.compiled.weights import transfer_of
 from vkrt.errors import FormatError
 from vkrt.executable.weights import StridedCopy, WeightRead
 from vkrt.ops.strided_copy import Walk, params

@@ -158,10 +158,9 @@ def test_states(name, declared, fake, device):
         expected = [program.run(*each) for each in inputs]
     with (fake.load(path, declared=declared) as first,
           fake.load(path, declared=declared) as second):
-        for each, wanted in zip(inputs, expected):
-            same(first.run(*each), wanted)
-        for each, wanted in zip(inputs, expected):
-            same(second.run(*each), wanted)
+        for method in (first, second):
+            for each, wanted in zip(inputs, expected):
+                same(method.run(*each), wanted)
 
 
 def test_two_methods_share_weights(fake):
@@ -201,11 +200,14 @@ def refused(code, act, match):
     assert text is not None and match in text, text
 
 
-def test_damaged_delegate(fake):
-    refused(DAMAGED, lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: b"\0" * len(blob)),
-            "FormatError: VH00 header.magic at file offset 4")
-    refused(DAMAGED, lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: blob[:100]),
-            "FormatError")
+@pytest.mark.parametrize(("damage", "code", "words"), [
+    (lambda blob: b"\0" * len(blob), DAMAGED, "FormatError: VH00 header.magic at file offset 4"),
+    (lambda blob: blob[:100], DAMAGED, "FormatError"),
+    (lambda blob: blob.replace(b"aten.relu.default", b"aten.rolu.default").replace(
+        b"aten.linear.default", b"aten.linoar.default"), NOT_SUPPORTED,
+     "UnsupportedError: method 'forward' needs")])
+def test_other_delegates(damage, code, words, fake):
+    refused(code, lambda: fake.load(MODELS / "mlp.pte", damage=damage), words)
 
 
 def test_missing_constants(fake):
@@ -213,14 +215,6 @@ def test_missing_constants(fake):
     key = list(Description(path).program.named_data)[-1]
     refused(DAMAGED, lambda: fake.load(path, drop=[key]), f"no constant under the key '{key}'")
     refused(DAMAGED, lambda: fake.load(path, with_map=False), "has none for this program")
-
-
-def test_missing_operator(fake):
-    refused(NOT_SUPPORTED,
-            lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: blob.replace(
-                b"aten.relu.default", b"aten.rolu.default").replace(
-                b"aten.linear.default", b"aten.linoar.default")),
-            "UnsupportedError: method 'forward' needs")
 
 
 def test_no_memory(fake):
@@ -358,8 +352,7 @@ def test_other_releases(release, monkeypatch):
     runtime.check_version(release)
 
 
-def test_no_runtime_in_a_library(tmp_path):
+@pytest.mark.parametrize("library", ["/nothing.so", "libc.so.6"])
+def test_no_runtime_in_a_library(library):
     with pytest.raises(VkrtError, match="is not a runtime of ExecuTorch"):
-        runtime.functions_of(str(tmp_path / "nothing.so"))
-    with pytest.raises(VkrtError, match="is not a runtime of ExecuTorch"):
-        runtime.functions_of("libc.so.6")
+        runtime.functions_of(library)

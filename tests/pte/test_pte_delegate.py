@@ -6,44 +6,30 @@ import pte_writer as w
 import pytest
 from pte_samples import KEY, sample_blob, sample_program
 
+from vkrt import pte
 from vkrt.errors import FormatError
-from vkrt.pte import (
-    BoolList,
-    Constant,
-    DoubleList,
-    External,
-    ExternalData,
-    IntList,
-    OperatorCall,
-    Span,
-    SymInt,
-    ValueList,
-    VkTensor,
-    read_delegate,
-    read_program,
-)
 
 OUTSIDE = (1 << 64) - 1
 
 
 def read(root, tail=b"", named=None, external=None, bytes_size=0):
     data = w.blob(root, tail, bytes_size)
-    return read_delegate(data, Span(0, len(data)), named or {}, external)
+    return pte.read_delegate(data, pte.Span(0, len(data)), named or {}, external)
 
 
 def test_sample():
     data = sample_program()
-    program = read_program(data)
-    graph = read_delegate(data, program.plans[0].delegates[0].span, program.named_data)
+    program = pte.read_program(data)
+    graph = pte.read_delegate(data, program.plans[0].delegates[0].span, program.named_data)
     assert graph.version == "0" and graph.input_ids == (0,) and graph.output_ids == (2,)
-    assert graph.chain == (OperatorCall(5, "aten.linear.default", (0, 1, 3, 2)),)
+    assert graph.chain == (pte.OperatorCall(5, "aten.linear.default", (0, 1, 3, 2)),)
     assert graph.values == (
-        VkTensor("float32", (2, 4), -1, 0, 1, 2, "float32"),
-        VkTensor("float32", (3, 4), 0, -1, 255, 255, "float32"),
-        VkTensor("float32", (2, 3), -1, 1, 255, 255, "float64"),
-        None, -7, 0.5, True, IntList((1, -2)), DoubleList((1.5,)), BoolList((False, True)),
-        ValueList((0, 3, 11)), SymInt(0), "none")
-    assert graph.constants == (Constant(KEY, program.named_data[KEY]),)
+        pte.VkTensor("float32", (2, 4), -1, 0, 1, 2, "float32"),
+        pte.VkTensor("float32", (3, 4), 0, -1, 255, 255, "float32"),
+        pte.VkTensor("float32", (2, 3), -1, 1, 255, 255, "float64"),
+        None, -7, 0.5, True, pte.IntList((1, -2)), pte.DoubleList((1.5,)),
+        pte.BoolList((False, True)), pte.ValueList((0, 3, 11)), pte.SymInt(0), "none")
+    assert graph.constants == (pte.Constant(KEY, program.named_data[KEY]),)
     assert graph.values[1].nbytes == 48 and graph.values[1].numel == 12
 
 
@@ -60,10 +46,10 @@ def test_constants_in_blob(bytes_size):
     root = w.graph([w.vk_tensor([2, 3], datatype=4, constant=0), w.vk_tensor([0], constant=1)],
                    constants=[w.vk_bytes(16, 0), w.vk_bytes(28, 99), w.vk_bytes(0, 4)])
     data = w.blob(root, bytes(40), bytes_size)
-    graph = read_delegate(b"12345678" + data + b"tail", Span(8, len(data)), {})
+    graph = pte.read_delegate(b"12345678" + data + b"tail", pte.Span(8, len(data)), {})
     start = 8 + len(data) - 40
-    assert graph.constants == (Constant(None, Span(start + 16, 12)),
-                               Constant(None, Span(start + 28, 0)), Constant(None, Span(start, 4)))
+    assert graph.constants == tuple(pte.Constant(None, pte.Span(start + offset, nbytes))
+                                    for offset, nbytes in ((16, 12), (28, 0), (0, 4)))
 
 
 def test_missing_and_external_data():
@@ -71,16 +57,16 @@ def test_missing_and_external_data():
     with pytest.raises(FormatError, match=f"{KEY}.*ptd.*data_path"):
         read(root)
     with pytest.raises(FormatError, match=f"{KEY}.*ptd.*data_path"):
-        read(root, external=External())
+        read(root, external=pte.External())
     with pytest.raises(FormatError, match=rf"{KEY}.*a\.ptd, b\.ptd"):
-        read(root, external=External(("a.ptd", "b.ptd")))
-    graph = read(root, external=External(("a.ptd", "b.ptd"),
-                                         {KEY: ExternalData(Span(1 << 40, 8), 2)}))
-    assert graph.constants == (Constant(KEY, Span(1 << 40, 8), 2),)
+        read(root, external=pte.External(("a.ptd", "b.ptd")))
+    graph = read(root, external=pte.External(("a.ptd", "b.ptd"),
+                                         {KEY: pte.ExternalData(pte.Span(1 << 40, 8), 2)}))
+    assert graph.constants == (pte.Constant(KEY, pte.Span(1 << 40, 8), 2),)
     with pytest.raises(FormatError, match="named data of this file"):
-        read(root, named={KEY: Span(1 << 40, 8)})
+        read(root, named={KEY: pte.Span(1 << 40, 8)})
     with pytest.raises(FormatError, match=r"VkBytes\.length"):
-        read(root, named={KEY: Span(0, 7)})
+        read(root, named={KEY: pte.Span(0, 7)})
 
 
 @pytest.mark.parametrize("message, root", [
@@ -113,7 +99,7 @@ def test_missing_and_external_data():
 ])
 def test_bad_graph(message, root):
     with pytest.raises(FormatError, match=message):
-        read(root, tail=bytes(4), named={"k": Span(0, 16)})
+        read(root, tail=bytes(4), named={"k": pte.Span(0, 16)})
 
 
 @pytest.mark.parametrize("position, code, value, message", [
@@ -127,11 +113,11 @@ def test_bad_header(position, code, value, message):
     data = bytearray(sample_blob())
     struct.pack_into("<" + code, data, position, value)
     with pytest.raises(FormatError, match=f"{message}.* at file offset"):
-        read_delegate(data, Span(0, len(data)), {KEY: Span(0, 48)})
+        pte.read_delegate(data, pte.Span(0, len(data)), {KEY: pte.Span(0, 48)})
 
 
 def test_bad_span():
     data = sample_blob()
-    for span in (Span(0, len(data) + 1), Span(len(data) - 10, 10), Span(1 << 70, 100)):
+    for span in (pte.Span(0, len(data) + 1), pte.Span(len(data) - 10, 10), pte.Span(1 << 70, 100)):
         with pytest.raises(FormatError):
-            read_delegate(data, span, {})
+            pte.read_delegate(data, span, {})

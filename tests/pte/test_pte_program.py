@@ -7,23 +7,8 @@ import pte_writer as w
 import pytest
 from pte_samples import KEY, WEIGHT, sample_program
 
+from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.pte import (
-    BoolList,
-    DelegateCall,
-    DoubleList,
-    FreeCall,
-    JumpFalseCall,
-    KernelCall,
-    MoveCall,
-    OptionalTensorList,
-    Span,
-    TensorList,
-    TensorMeta,
-    read_external,
-    read_externals,
-    read_program,
-)
 from vkrt.pte.plan import IntList
 
 
@@ -34,7 +19,7 @@ def bytes_of(data, span):
 @pytest.mark.parametrize("header", [24, 32])
 def test_sample(header):
     data = sample_program(header)
-    program = read_program(data)
+    program = pte.read_program(data)
     assert program.version == 0 and program.nbytes == len(data)
     assert [plan.name for plan in program.plans] == ["forward", "get_max_seq_len"]
     assert bytes_of(data, program.named_data[KEY]) == WEIGHT
@@ -42,16 +27,16 @@ def test_sample(header):
     plan = program.plan("forward")
     assert plan.inputs == (0,) and plan.outputs == (1,)
     assert plan.operators == ("aten::mean.out", "aten::copy_") and plan.buffer_sizes == (0, 64)
-    assert plan.values[0] == TensorMeta(6, "float32", (2, 4), (0, 1), memory=(1, 0))
+    assert plan.values[0] == pte.TensorMeta(6, "float32", (2, 4), (0, 1), memory=(1, 0))
     constant = plan.values[2]
     assert (constant.dtype, constant.nbytes, constant.mutable) == ("int64", 32, False)
     assert bytes_of(data, constant.constant) == bytes(range(32))
     assert plan.values[3:] == (
-        None, 3, True, 2.5, "floor", IntList((4, 4)), DoubleList((0.25,)), BoolList((True,)),
-        TensorList((0, 1)), OptionalTensorList((None, 2)))
+        None, 3, True, 2.5, "floor", IntList((4, 4)), pte.DoubleList((0.25,)),
+        pte.BoolList((True,)), pte.TensorList((0, 1)), pte.OptionalTensorList((None, 2)))
     assert plan.instructions == (
-        DelegateCall(0, (0, 1)), KernelCall(1, (1, 1, 3, 1)), MoveCall(0, 1), JumpFalseCall(5, 5),
-        FreeCall(1))
+        pte.DelegateCall(0, (0, 1)), pte.KernelCall(1, (1, 1, 3, 1)), pte.MoveCall(0, 1),
+        pte.JumpFalseCall(5, 5), pte.FreeCall(1))
     assert plan.delegates[0].id == "VulkanBackend"
     assert plan.delegates[0].options == {"force_fp16": b"\1"}
     assert bytes_of(data, plan.delegates[0].span)[4:8] == b"VH00"
@@ -61,19 +46,19 @@ def test_sample(header):
 
 def test_any_bytes_like(tmp_path):
     data = sample_program()
-    expected = read_program(data)
+    expected = pte.read_program(data)
     for form in (bytearray(data), memoryview(data), memoryview(data + bytes(-len(data) % 4))
                  .cast("I")):
-        assert read_program(form).plans == expected.plans
+        assert pte.read_program(form).plans == expected.plans
     path = tmp_path / "a.pte"
     path.write_bytes(data)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
-        assert read_program(mapping) == expected  # leaving the block closes the mapping
+        assert pte.read_program(mapping) == expected  # leaving the block closes the mapping
     path.write_bytes(data[:-1])
     # The mapping closes although the exception is still on its way up.
     with pytest.raises(FormatError, match="cut off"), path.open("rb") as file, mmap.mmap(
             file.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
-        read_program(mapping)
+        pte.read_program(mapping)
 
 
 def test_no_header_inline_data():
@@ -82,11 +67,11 @@ def test_no_header_inline_data():
         [w.plan(values=[w.tensor([4], scalar_type=0, buffer=1)], delegates=[w.delegate(0, 0)])],
         header=0, _2=w.tables(w.Table(), w.Table({0: w.Vector("B", b"wxyz")})),
         _3=w.tables(w.Table({0: w.Vector("B", b"a blob")})))
-    program = read_program(data)
+    program = pte.read_program(data)
     assert bytes_of(data, program.plans[0].delegates[0].span) == b"a blob"
     assert bytes_of(data, program.plans[0].values[0].constant) == b"wxyz"
     with pytest.raises(FormatError, match="DataSegment"):
-        read_program(w.program([], header=0, _4=w.tables(w.Table({1: w.u64(1)}))))
+        pte.read_program(w.program([], header=0, _4=w.tables(w.Table({1: w.u64(1)}))))
 
 
 def test_mutable_and_external_tensors():
@@ -99,7 +84,7 @@ def test_mutable_and_external_tensors():
                         w.tensor([9], _8=w.i8(2), memory=(1, 0))], buffers=[0, 16])],
         segments=[b"", bytes(range(16))],
         _6=w.tables(w.Table({0: w.u32(1), 1: w.Vector("Q", [0, 8])})))
-    state, outside, both, free, unbounded = read_program(data).plans[0].values
+    state, outside, both, free, unbounded = pte.read_program(data).plans[0].values
     assert state.mutable and state.memory == (1, 0)
     assert bytes_of(data, state.constant) == bytes(range(8, 16))
     assert outside.external_key == "model.state" and not outside.mutable
@@ -111,28 +96,28 @@ def test_mutable_and_external_tensors():
 def test_element_types_that_no_kernel_has():
     """They are read: which operators use them is for the graph to say."""
     plan = w.plan(values=[w.tensor([3], scalar_type=9), w.tensor([2], scalar_type=23)])
-    first, second = read_program(w.program([plan])).plans[0].values
+    first, second = pte.read_program(w.program([plan])).plans[0].values
     assert (first.dtype, first.nbytes) == ("complex64", 24)
     assert (second.dtype, second.nbytes) == ("float8_e5m2", 2)
     with pytest.raises(FormatError, match=r"Tensor\.scalar_type"):
-        read_program(w.program([w.plan(values=[w.tensor([1], scalar_type=99)])]))
+        pte.read_program(w.program([w.plan(values=[w.tensor([1], scalar_type=99)])]))
 
 
 def test_bundled_and_other_files():
     data = bytearray(sample_program())
     data[4:8] = b"BP08"
     with pytest.raises(UnsupportedError, match="bundled"):
-        read_program(data)
+        pte.read_program(data)
     data[4:8] = b"ET99"
     with pytest.raises(FormatError, match="Program identifier at file offset 4"):
-        read_program(data)
+        pte.read_program(data)
     with pytest.raises(UnsupportedError, match="schema version 7"):
-        read_program(w.program([], _0=w.u32(7)))
+        pte.read_program(w.program([], _0=w.u32(7)))
     with pytest.raises(UnsupportedError, match="chain"):
-        read_program(w.program([w.plan(chains=2)]))
+        pte.read_program(w.program([w.plan(chains=2)]))
     for junk in (b"", b"abc", bytes(8), bytes(1000), b"PK\3\4" + bytes(100)):
         with pytest.raises(FormatError):
-            read_program(junk)
+            pte.read_program(junk)
 
 
 @pytest.mark.parametrize("position, code, value, message", [
@@ -146,7 +131,7 @@ def test_bad_header(position, code, value, message):
     data = bytearray(sample_program())
     struct.pack_into("<" + code, data, position, value)
     with pytest.raises(FormatError, match=message):
-        read_program(data)
+        pte.read_program(data)
 
 
 @pytest.mark.parametrize("offset, size", [(0, 49), (49, 0), (1 << 63, 1 << 63), (0, (1 << 64) - 1),
@@ -154,7 +139,7 @@ def test_bad_header(position, code, value, message):
 def test_segment_out_of_file(offset, size):
     segment = w.tables(w.Table({0: w.u64(offset), 1: w.u64(size)}))
     with pytest.raises(FormatError, match=r"DataSegment\.offset at file offset"):
-        read_program(w.program([], segments=[WEIGHT], _4=segment))
+        pte.read_program(w.program([], segments=[WEIGHT], _4=segment))
 
 
 BAD_PLANS = {
@@ -205,67 +190,66 @@ def test_bad_plan(message):
     data = w.program([w.plan(**BAD_PLANS[message])], segments=[WEIGHT],
                      _5=w.Table({1: w.Vector("Q", [0, 4])}))
     with pytest.raises(FormatError, match=message):
-        read_program(data)
+        pte.read_program(data)
 
 
 def test_bad_names():
     with pytest.raises(FormatError, match="different names"):
-        read_program(w.program([w.plan(), w.plan()]))
+        pte.read_program(w.program([w.plan(), w.plan()]))
     with pytest.raises(FormatError, match="NamedData.key"):
-        read_program(w.program([], segments=[WEIGHT], named=[("a", 0), ("a", 0)]))
+        pte.read_program(w.program([], segments=[WEIGHT], named=[("a", 0), ("a", 0)]))
     with pytest.raises(FormatError, match="NamedData.segment_index"):
-        read_program(w.program([], segments=[WEIGHT], named=[("a", 1)]))
+        pte.read_program(w.program([], segments=[WEIGHT], named=[("a", 1)]))
     with pytest.raises(FormatError, match="SubsegmentOffsets.offsets"):
-        read_program(w.program([], segments=[WEIGHT], _5=w.Table({1: w.Vector("Q", [49])})))
+        pte.read_program(w.program([], segments=[WEIGHT], _5=w.Table({1: w.Vector("Q", [49])})))
 
 
 def test_external():
     data = w.external([("one", b"1111"), ("two", b"22")])
-    named = read_external(data)
+    named = pte.read_external(data)
     assert {key: bytes_of(data, entry.span) for key, entry in named.items()} == {
         "one": b"1111", "two": b"22"}
     for length in range(len(data)):
         with pytest.raises(FormatError):
-            read_external(data[:length])
+            pte.read_external(data[:length])
     for position, value in ((12, 39), (16, 1 << 40), (24, 1 << 63), (32, 1 << 40), (40, 1 << 40)):
         bad = bytearray(data)
         struct.pack_into("<I" if position == 12 else "<Q", bad, position, value)
         with pytest.raises(FormatError, match=r"header\.|DataSegment"):
-            read_external(bad)
+            pte.read_external(bad)
 
 
 def test_external_layouts():
     data = w.external([("one", bytes(24))], layouts={"one": (6, [2, 3], [0, 1])})
-    assert read_external(data)["one"].layout == ("float32", (2, 3))
+    assert pte.read_external(data)["one"].layout == ("float32", (2, 3))
     for layout, words in (((99, [6], [0]), "scalar_type"), ((6, [-6], [0]), "sizes"),
                           ((6, [2, 3], [1, 0]), "dim_order"), ((6, [2, 3], [0]), "dim_order")):
         with pytest.raises(FormatError, match=f"TensorLayout.{words}"):
-            read_external(w.external([("one", bytes(24))], layouts={"one": layout}))
+            pte.read_external(w.external([("one", bytes(24))], layouts={"one": layout}))
 
 
 def test_several_external_files():
     first, second = w.external([("a", b"1111")]), w.external([("a", b"1111"), ("b", b"22")])
-    both = read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second)])
+    both = pte.read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second)])
     assert {key: entry.source for key, entry in both.named.items()} == {"a": 1, "b": 2}
     other = w.external([("a", b"1112")])
     with pytest.raises(FormatError, match=r"y\.ptd: key 'a' .* x\.ptd"):
-        read_externals(b"", {}, [("x.ptd", first), ("y.ptd", other)])
+        pte.read_externals(b"", {}, [("x.ptd", first), ("y.ptd", other)])
     with pytest.raises(FormatError, match=r"y\.ptd: key 'a' .* the program"):
-        read_externals(b"--1111", {"a": Span(2, 4)}, [("x.ptd", first), ("y.ptd", other)])
+        pte.read_externals(b"--1111", {"a": pte.Span(2, 4)}, [("x.ptd", first), ("y.ptd", other)])
     with pytest.raises(FormatError, match=r"^y\.ptd: "):
-        read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second[:60])])
+        pte.read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second[:60])])
 
 
 def test_every_byte_of_external_data():
     """Any byte of the header and the flatbuffer may have any value."""
-    data = bytearray(w.external([("one", b"1111"), ("two", b"22")],
-                                layouts={"one": (6, [1], [0])}))
+    data = bytearray(w.external([("one", b"1111"), ("two", b"22")], layouts={"one": (6, [1], [0])}))
     for position in range(len(data)):
         old = data[position]
         for value in {0, 1, 4, 0x7f, 0x80, 0xff, old ^ 1, old ^ 8} - {old}:
             data[position] = value
             try:
-                named = read_external(data)
+                named = pte.read_external(data)
             except FormatError:
                 continue
             assert all(entry.span.end <= len(data) for entry in named.values())

@@ -82,6 +82,11 @@ class Server:
         return connection
 
 
+def said(*texts):
+    """A conversation, in which the user begins."""
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
 def wait_for(condition):
     """Waits until something holds."""
     end = time.monotonic() + SECONDS

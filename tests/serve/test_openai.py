@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 import pytest
-from serving import serving_text
+from serving import said, serving_text
 from support import in_threads, write_letters
 
 import vkrt
@@ -23,12 +23,6 @@ CLIENTS = 32
 def server(device, tmp_path):
     with serving_text(device, tmp_path) as running:
         yield running
-
-
-def said(*texts):
-    """A conversation, in which the user begins."""
-    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in
-            enumerate(texts)]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 from browser import Page
-from serving import Gate, serving_text, wait_for
+from serving import Gate, said, serving_text, wait_for
 
 pytestmark = pytest.mark.driver
 TURNS = "[...document.querySelectorAll('#turns p')].map(p => [p.className, p.textContent])"
@@ -14,9 +14,8 @@ IDLE = "document.getElementById('send').textContent == 'Send'"
 
 
 def ask(server, *texts):
-    messages = [{"role": ("user", "assistant")[n % 2], "content": text}
-                for n, text in enumerate(texts)]
-    _, _, answer = server.ask("/v1/chat/completions", {"messages": messages, "seed": 1, "top_k": 1})
+    _, _, answer = server.ask("/v1/chat/completions", {"messages": said(*texts), "seed": 1,
+                                                       "top_k": 1})
     return answer["choices"][0]["message"]["content"]
 
 

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.compiler.shape import Shape
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
@@ -230,7 +229,7 @@ def measure(device: Device, function: Any, winograd: str, size: tuple[int, ...])
                         options=LoadOptions(winograd=winograd))) as method:
         inputs = [np.zeros(value.sizes, value.dtype) for value in graph.inputs]
         method.execute(inputs)
-        compute = method._ready(Shape.of(graph, inputs), None, inputs).compute
+        compute = method._ready(inputs).compute
         taken: list[float] = []
         while len(taken) < RUNS or sum(taken) < SECONDS:
             start = time.process_time()

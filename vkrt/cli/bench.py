@@ -29,20 +29,18 @@ _PAUSE = 0.05
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser, several=True)
     common.add_method(parser)
-    parser.add_argument("--runs", type=int, default=10, help="how many are timed (default: 10)")
+    common.add_value(parser, "--runs", default=10, what="how many are timed")
     common.add_load_options(parser)
     add_progress(parser)
     common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     loading = common.load_options(options)
-    with (progress_of(options) as progress,
-          Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device):
+    with (progress_of(options) as progress, Device.open(
+            common.device_of(options.device), pipeline_cache=loading.pipeline_cache) as device):
         results = [bench(model, device, loading, runs=options.runs, method=options.method,
                          data_path=options.data_path, progress=progress)
                    for model in options.models]
@@ -72,14 +70,11 @@ class Result:
     """What a program takes.
 
     Attributes:
-        model: the file.
-        device: its name.
         cold: a load with no page of the file in the system's cache; None where `cold_why` says why
             that was not possible. The driver's own cache of shaders is as it was.
         warm: a load with all pages of the file in the cache.
         first: the first run after the warm load.
-        runs: how many later runs were timed.
-        times: of these runs.
+        runs, times: of later runs.
         flops: operations of a run, see `vkrt.ops.flops`.
     """
 
@@ -94,7 +89,6 @@ class Result:
     flops: int
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**asdict(self), "gflops_per_second": self.flops / self.times.median / 1e9}
 
 
@@ -126,31 +120,18 @@ def drop_from_cache(path: str) -> str:
 
 
 def repeated(run: Callable[[], Any], runs: int) -> Times:
-    """Times `runs` calls."""
-    clock, cpu = [], []
-    for _ in range(runs):
-        load, _ = _timed(run)
-        clock.append(load.seconds)
-        cpu.append(load.cpu)
-    return Times(float(np.median(clock)), min(clock), float(np.median(cpu)))
+    taken = [_timed(run)[0] for _ in range(runs)]
+    seconds, cpu = [load.seconds for load in taken], [load.cpu for load in taken]
+    return Times(float(np.median(seconds)), min(seconds), float(np.median(cpu)))
 
 
 def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
           method: str = "forward", data_path: Any = None,
           progress: Progress | None = None) -> Result:
-    """Measures a program on an open device.
+    """Measures a program on an open device (InputError: no runs; else as `vkrt.load`).
 
     It is loaded three times: a load that does not count (imports of vkrt, the driver's shaders), a
-    cold one and a warm one.
-
-    Args:
-        device: an open `Device`.
-        data_path: of the program's external data, see `vkrt.load`.
-        progress: shows the load that does not count, and then what is measured.
-
-    Raises:
-        OSError, FormatError, UnsupportedError, VulkanError: as `vkrt.load`.
-        InputError: no runs.
+    cold one and a warm one. `progress` shows which.
     """
     if runs < 1:
         raise InputError(f"{runs} runs: expected 1 or more")
@@ -209,6 +190,5 @@ def _load(load: Load | None) -> str:
 
 
 def _times(times: Times, flops: int) -> tuple[str, ...]:
-    """The cells "median", "min" and "GFLOP/s"."""
     return (f"{1e3 * times.median:.2f} ({1e3 * times.cpu:.2f})", f"{1e3 * times.min:.2f}",
             f"{flops / times.median / 1e9:.2f}")

@@ -37,15 +37,25 @@ def add_device(parser: argparse.ArgumentParser) -> None:
                                          "this order)")
 
 
+def add_flag(parser: argparse.ArgumentParser, name: str, what: str) -> None:
+    """An option that is off by default."""
+    parser.add_argument(name, action="store_true", help=f"{what} (default: no)")
+
+
+def add_value(parser: argparse.ArgumentParser, *names: str, default: str | float, what: str,
+              metavar: str | None = None, parse: Any = None) -> None:
+    """An option with a value of the default's type, or parsed by a function of its own."""
+    shown = f"{default:g}" if isinstance(default, float) else default
+    parser.add_argument(*names, type=parse or type(default), default=default, metavar=metavar,
+                        help=f"{what} (default: {shown})")
+
+
 def add_method(parser: argparse.ArgumentParser) -> None:
-    """Which method runs."""
-    parser.add_argument("--method", default="forward", help="which method runs (default: forward)")
+    add_value(parser, "--method", default="forward", what="which method runs")
 
 
 def add_repeat(parser: argparse.ArgumentParser, default: int, what: str) -> None:
-    """How often something runs."""
-    parser.add_argument("--repeat", type=_positive, default=default, metavar="N",
-                        help=f"{what} (default: {default})")
+    add_value(parser, "--repeat", default=default, metavar="N", what=what, parse=_positive)
 
 
 def _positive(text: str) -> int:
@@ -85,17 +95,11 @@ def add_load_options(parser: argparse.ArgumentParser, *names: str, **changes: An
 
 
 def load_options(options: argparse.Namespace) -> LoadOptions:
-    """The options of loading that a command line has."""
     given = {option.name: getattr(options, option.name) for option in fields(LoadOptions)}
     return LoadOptions(**{**given, "memory_budget": options.memory_budget or None})
 
 
-def device_of(options: argparse.Namespace) -> Any:
-    """The value for `device=` of `vkrt.load`."""
-    return selector(options.device)
-
-
-def selector(name: str | None) -> int | str | None:
+def device_of(name: str | None) -> int | str | None:
     """The `device` of `vkrt.load` for a name on the command line."""
     return int(name) if name is not None and name.isdigit() else name
 

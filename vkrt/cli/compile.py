@@ -17,7 +17,6 @@ OPTIONS = ("storage", "weights", "memory_budget", "stream_lookahead", "winograd"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     parser.add_argument("-o", "--output", metavar="FILE",
                         help="the compiled program (default: the program's name with .vkx)")
@@ -45,13 +44,12 @@ def _shape(word: str) -> tuple[tuple[int, ...], ...]:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     start = time.perf_counter()
     with progress_of(options) as progress:
         progress.say(f"compiling {options.model} ..")
         given = {name: getattr(options, name) for name in OPTIONS}
         done = compile(options.model, options.output, shapes=options.shapes or (),
-                       device=[common.selector(name) for name in options.targets or [None]],
+                       device=[common.device_of(name) for name in options.targets or [None]],
                        data_path=options.data_path, on_progress=progress.on_progress, **given)
     seconds = time.perf_counter() - start
     peaks = ", ".join(f"{nbytes / 1e6:.2f} MB at most on {name}"

@@ -10,12 +10,10 @@ from vkrt.vk.device import devices, no_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     found = devices()
     lines = []
     for device in found:

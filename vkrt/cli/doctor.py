@@ -36,7 +36,6 @@ RUNS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_device(parser)
     parser.add_argument("--quick", action="store_true",
                         help="without measuring rates (default: they are measured)")
@@ -48,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code: 1 where a result is wrong."""
     report: dict[str, Any] = {}
-    with reporting(options.report) as add, Device.open(common.device_of(options)) as device:
+    with reporting(options.report) as add, Device.open(common.device_of(options.device)) as device:
         for lines in examine(device, not options.quick, report, options.repeat):
             add(lines)
             if not options.json:
@@ -62,12 +60,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def examine(device: Device, measures: bool, report: dict[str, Any],
             runs: int) -> Iterator[list[str]]:
-    """Examines a device: yields lines of text as soon as there are any.
-
-    Args:
-        report: gets everything that is known, tried and measured, for JSON.
-        runs: how often each program of the test runs.
-    """
+    """Examines a device: yields lines of text as soon as there are any. `report` gets everything
+    that is known, tried and measured, for JSON; each program of the test runs `runs` times."""
     info, profile = device.info, profile_of(device.info)
     target = target_of(info, enabled=device.features)
     report |= {
@@ -138,7 +132,6 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
 
 
 def _text(report: dict[str, Any]) -> list[str]:
-    """What is known without running anything, as lines of text."""
     device, profile = report["device"], report["profile"]
     lines = [f"vkrt      {report['vkrt']}, Python {sys.version.split()[0]}",
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
@@ -163,7 +156,6 @@ def _text(report: dict[str, Any]) -> list[str]:
 
 
 def _selftest_lines(found: list[dict[str, Any]]) -> list[str]:
-    """The results of the programs of a family, as lines of text."""
     errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
                           and finding["dtype"] == dtype), default=None)
               for dtype in dict.fromkeys(finding["dtype"] for finding in found)}

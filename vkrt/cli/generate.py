@@ -6,6 +6,7 @@ import argparse
 import io
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ COMMANDS = "/bye ends, /clear begins anew, /save FILE saves, /stats shows rates 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
     add_tokenizer(parser)
@@ -36,29 +36,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "what standard input has)")
     prompt.add_argument("-f", "--file", metavar="FILE",
                         help="the same, from a file; - for standard input (default: none)")
-    parser.add_argument("--chat", action="store_true",
-                        help="a conversation: turns are lines of standard input, put as the chat "
-                             f"template beside the tokenizer says; {COMMANDS} (default: no)")
+    common.add_flag(parser, "--chat", "a conversation: turns are lines of standard input, put as "
+                    f"the chat template beside the tokenizer says; {COMMANDS}")
     parser.add_argument("--system", metavar="TEXT",
                         help="what a conversation begins with (default: nothing)")
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N",
-                        help="tokens of an answer at most (default: 256)")
+    add_value = partial(common.add_value, parser)
+    add_value("--max-tokens", default=256, metavar="N", what="tokens of an answer at most")
     parser.add_argument("--stop", action="append", default=[], metavar="TEXT",
                         help="the text ends before this, once per text (default: none)")
-    parser.add_argument("--temperature", "--temp", type=float, default=0.0, metavar="T",
-                        help="0 takes the most likely token (default: 0)")
-    parser.add_argument("--top-k", type=int, default=0, metavar="N",
-                        help="choose among so many tokens; 0 for all (default: 0)")
-    parser.add_argument("--top-p", type=float, default=1.0, metavar="P",
-                        help="choose among the fewest tokens that are so likely (default: 1)")
-    parser.add_argument("--min-p", type=float, default=0.0, metavar="P",
-                        help="choose among tokens that are so many times as likely as the most "
-                             "likely one; 0 for all (default: 0)")
-    parser.add_argument("--repetition-penalty", "--repeat-penalty", type=float, default=1.0,
-                        metavar="X", help="makes tokens that occurred less likely; 1 for no change "
-                                          "(default: 1)")
-    parser.add_argument("--repeat-last-n", type=int, default=64, metavar="N",
-                        help="the last tokens that the penalty looks at; -1 for all (default: 64)")
+    add_value("--temperature", "--temp", default=0.0, metavar="T",
+              what="0 takes the most likely token")
+    add_value("--top-k", default=0, metavar="N", what="choose among so many tokens; 0 for all")
+    add_value("--top-p", default=1.0, metavar="P",
+              what="choose among the fewest tokens that are so likely")
+    add_value("--min-p", default=0.0, metavar="P",
+              what="choose among tokens that are so many times as likely as the most likely one; 0 "
+                   "for all")
+    add_value("--repetition-penalty", "--repeat-penalty", default=1.0, metavar="X",
+              what="makes tokens that occurred less likely; 1 for no change")
+    add_value("--repeat-last-n", default=64, metavar="N",
+              what="the last tokens that the penalty looks at; -1 for all")
     parser.add_argument("--seed", type=int, help="of the choices (default: another every time)")
     grammar = parser.add_mutually_exclusive_group()
     grammar.add_argument("--json-schema", metavar="FILE",
@@ -71,29 +68,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="save the text or the conversation at the end, with what the model's "
                              "caches hold of it (default: no)")
     add_prefill(parser)
-    parser.add_argument("--stats", action="store_true",
-                        help="at the end, print rates and the memory table on stderr (default: no)")
+    common.add_flag(parser, "--stats", "at the end, print rates and the memory table on stderr")
     common.add_load_options(parser)
     add_progress(parser)
     common.add_json(parser)
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
-    """Which tokenizer is read."""
     parser.add_argument("--tokenizer", metavar="FILE",
                         help="tokenizer.json or a sentencepiece model, or the folder that has one "
                              "(default: the one beside the program)")
 
 
 def add_prefill(parser: argparse.ArgumentParser) -> None:
-    """How much of a prompt is read in one run."""
-    parser.add_argument("--prefill", type=int, default=64, metavar="N",
-                        help="tokens of a prompt that are read at a time; more take more memory "
-                             "(default: 64)")
+    common.add_value(parser, "--prefill", default=64, metavar="N",
+                     what="tokens of a prompt that are read at a time; more take more memory")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     if options.max_tokens < 1:
         raise InputError(f"--max-tokens {options.max_tokens}: expected 1 or more")
     if "" in options.stop:
@@ -127,11 +119,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def load_shown(options: argparse.Namespace) -> Program:
-    """Loads the program of a command line; the progress line says so."""
     with progress_of(options) as progress:
         progress.say(f"loading {options.model} ..")
-        return Program(options.model, common.device_of(options), common.load_options(options),
-                       options.data_path, progress.on_progress)
+        return Program(options.model, common.device_of(options.device),
+                       common.load_options(options), options.data_path, progress.on_progress)
 
 
 def _prompt(options: argparse.Namespace) -> str | None:
@@ -192,10 +183,8 @@ class _Writer:
 
     def __init__(self, options: argparse.Namespace, tokenizer: Tokenizer, sampler: Sampler,
                  program: Program):
-        self.options = options
-        self.tokenizer = tokenizer
-        self.program = program
-        self.sampler = sampler
+        self.options, self.tokenizer = options, tokenizer
+        self.program, self.sampler = program, sampler
         model = LanguageModel(program, options.method)
         self.session = Session(model, chunk=options.prefill)
         self.grammars = Grammars(model, tokenizer)
@@ -226,7 +215,6 @@ class _Writer:
         self._answer(prompt or "")
 
     def converse(self, turns: Iterator[str]) -> None:
-        """Takes turns until there are no more."""
         for said in turns:
             command, _, argument = said.partition(" ")
             if command == "/bye":
@@ -247,11 +235,9 @@ class _Writer:
             self.messages = [*messages, {"role": "assistant", "content": self._answer()}]
 
     def clear(self) -> None:
-        """Begins a conversation anew."""
         self.messages = _system(self.options)
 
     def save(self, name: str) -> None:
-        """Saves the session."""
         save_session(name, self.session, self.messages)
 
     def _command(self, command: str, argument: str) -> None:
@@ -291,7 +277,6 @@ class _Writer:
             sys.stdout.flush()
 
     def as_dict(self) -> dict[str, Any]:
-        """Answers and figures, for JSON."""
         memory = self.program.memory
         return {"device": self.program.device.info.name,
                 "turns": [_figures(text, answer) for text, answer in self.answers],
@@ -299,7 +284,6 @@ class _Writer:
                            "measured_peak": memory.measured_peak}}
 
     def stats(self) -> str:
-        """Rates and the memory table."""
         return "\n".join(["", *(_line(answer) for _, answer in self.answers), "",
                           self.program.memory.table()])
 

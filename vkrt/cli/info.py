@@ -21,6 +21,7 @@ from vkrt.ops.registry import operator
 from vkrt.plan.kernels import kernels_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.report.columns import byte_lines
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.refusals import with_smaller
@@ -28,23 +29,24 @@ from vkrt.vk.device import Device
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
 
+# What is printed of the figures, by their keys
+FIGURES = {"weights": "weights", "largest weight": "largest_weight", "mapped, no copy": "mapped",
+           "pool": "pool", "state": "state", "activations": "activations",
+           "  by the file": "activations_in_file", "staging": "staging", "predicted peak": "peak",
+           "read each run": "streamed", "smallest budget": "smallest_budget"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
-    parser.add_argument("--verify", action="store_true",
-                        help="also read all constants and compare them with their names, which are "
-                             "the sha256 of their bytes (default: no)")
-    parser.add_argument("--compile", action="store_true",
-                        help="also create the pipelines and say how long that takes, without those "
-                             "that prepare weights; what is in the driver's cache takes no time "
-                             "(default: no)")
-    parser.add_argument("--passes", action="store_true",
-                        help="print the graph of each method as exported, and after each pass that "
-                             "changes it (default: no)")
-    parser.add_argument("--memory", action="store_true",
-                        help="also print which tensors make the peak of the activations, and what "
-                             "each choice of --prefer would make of it (default: no)")
+    common.add_flag(parser, "--verify", "also read all constants and compare them with their "
+                    "names, which are the sha256 of their bytes")
+    common.add_flag(parser, "--compile", "also create the pipelines and say how long that takes, "
+                    "without those that prepare weights; what is in the driver's cache takes no "
+                    "time")
+    common.add_flag(parser, "--passes", "print the graph of each method as exported, and after "
+                    "each pass that changes it")
+    common.add_flag(parser, "--memory", "also print which tensors make the peak of the "
+                    "activations, and what each choice of --prefer would make of it")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
@@ -52,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     if is_compiled(options.model):
         if options.passes:
             raise InputError(f"{options.model}: a compiled program has no graph for passes; give "
@@ -65,12 +66,11 @@ def execute(options: argparse.Namespace) -> int:
     description = Description(options.model, options.data_path)
     try:
         if options.passes:
-            texts = {name: _passes(description, name, options)
-                     for name in description.method_names}
+            texts = {name: _passes(description, name, options) for name in description.method_names}
             common.show(options, {"file": options.model, "passes": texts}, "\n\n".join(
                 text for each in texts.values() for text in each))
             return 0
-        methods = {name: describe(description, name, common.device_of(options),
+        methods = {name: describe(description, name, common.device_of(options.device),
                                   common.load_options(options), options.memory_budget is not None,
                                   options.compile, options.memory)
                    for name in description.method_names}
@@ -98,7 +98,7 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
 
     graph = largest_and_near(description.graph(name))[0]
     texts = [f"method '{name}'\n{text_of(graph)}"]
-    with Device.open(common.device_of(options)) as device:
+    with Device.open(common.device_of(options.device)) as device:
         target = target_on(OpenDevice(device), common.load_options(options))
         run_passes(graph, target, on_pass=lambda one, new:
                    texts.append(f"{len(texts):02} {one.name}: {one.summary}\n{text_of(new)}"))
@@ -108,13 +108,7 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
              smallest: bool, compiles: bool = False, explains: bool = False) -> dict[str, Any]:
     """The figures of a method, in bytes and counts, for JSON; or only its values if it is constant.
-
-    Args:
-        selector: of the device, see `vkrt.load`.
-        smallest: also finds the smallest memory budget.
-        compiles: also creates the pipelines.
-        explains: also what makes the peak of the activations.
-    """
+    If asked: also the smallest memory budget, the time of pipelines, and what makes the peak."""
     graph = description.graph(name)
     if graph.is_constant:
         return {"values": graph.outputs}
@@ -139,9 +133,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
             data |= {"device": device.info.name, "storage": work.storage,
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
                      "activations_in_file": graph.file_arena, "notes": work.notes}
-            data |= _figures(plan)
-            data |= _crossings(work)
-            data |= pipelines
+            data |= _figures(plan) | _crossings(work) | pipelines
             if explains:
                 data["at_the_peak"] = info_memory.at_the_peak(
                     work, [node.op for node in graph.nodes])
@@ -160,8 +152,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
 def _predict(description: Description, name: str, device: Device, options: LoadOptions,
              compiles: bool) -> tuple[CommandList, MemoryPlan, dict[str, Any]]:
     planned = description.compile(name, OpenDevice(device), options)
-    work = planned.work
-    return work, planned.memory, _pipelines(device, work, options, compiles)
+    return planned.work, planned.memory, _pipelines(device, planned.work, options, compiles)
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:
@@ -204,12 +195,10 @@ def _pipelines(device: Device, work: CommandList, options: LoadOptions,
 
 
 def text(name: str, data: dict[str, Any]) -> str:
-    """The figures of `describe` as lines of text."""
     if "values" in data:
         return f"method {name} returns {', '.join(map(str, data['values'])) or 'nothing'}"
-    lines = [f"method {name}"]
-    lines += [f"  input   {i}" for i in data["inputs"]]
-    lines += [f"  output  {o}" for o in data["outputs"]]
+    lines = [f"method {name}", *(f"  input   {i}" for i in data["inputs"]),
+             *(f"  output  {o}" for o in data["outputs"])]
     lines.append(f"  {counted(data['delegates'], 'delegate')} with "
                  f"{counted(sum(data['operators'].values()), 'operator')}, "
                  f"{counted(sum(data['kernels'].values()), 'kernel')} outside")
@@ -222,14 +211,9 @@ def text(name: str, data: dict[str, Any]) -> str:
             return "\n".join([*lines, f"  {what}: {data[key]}"])
     lines.append(f"  on {data['device']}, storage {data['storage']}: "
                  f"{_steps(data)}{', at the largest sizes' if data['dynamic'] else ''}")
-    for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),
-                       ("mapped, no copy", "mapped"), ("pool", "pool"),
-                       ("state", "state"), ("activations", "activations"),
-                       ("  by the file", "activations_in_file"),
-                       ("staging", "staging"), ("predicted peak", "peak"),
-                       ("read each run", "streamed"), ("smallest budget", "smallest_budget")):
-        if data.get(key) or key in ("weights", "activations", "staging", "peak"):
-            lines.append(f"    {label:<16}{data[key]:>14,} B{data[key] / 1e6:>10.2f} MB")
+    lines += [f"    {line}" for line in byte_lines(
+        [(label, data.get(key, 0)) for label, key in FIGURES.items()],
+        {"weights", "activations", "staging", "predicted peak"})]
     if data["streamed"]:
         lines.append(f"    weights are loaded {counted(data['lookahead'], 'sync point')} ahead of "
                      "their use")
@@ -240,7 +224,6 @@ def text(name: str, data: dict[str, Any]) -> str:
 
 
 def _steps(data: dict[str, Any]) -> str:
-    """What a run consists of."""
     count = data["dispatches"]
     text = (f"{count:,} dispatch" + ("" if count == 1 else "es")
             + f" of {counted(data['pipelines'], 'pipeline')}")

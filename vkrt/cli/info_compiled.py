@@ -8,6 +8,12 @@ from vkrt.compiled.program import CompiledProgram
 from vkrt.executable.program import CompiledMethod, CompiledTarget
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
+from vkrt.report.columns import byte_lines
+
+# What is printed of a target, by its key in the figures
+FIGURES = {"weights": "weight_bytes", "those shared": "shared_bytes", "mapped, no copy": "mapped",
+           "pool": "pool_bytes", "state": "state_bytes", "activations": "activation_bytes",
+           "staging": "staging_bytes", "predicted peak": "peak_bytes"}
 
 
 def describe(path: str) -> dict[str, Any]:
@@ -43,26 +49,19 @@ def _figures(target: CompiledTarget, method: CompiledMethod) -> dict[str, Any]:
 
 
 def text(data: dict[str, Any]) -> str:
-    """The figures of `describe` as lines of text."""
     lines = [f"compiled from {data['compiled_from']} by vkrt {data['vkrt']}, {data['shaders']} "
              "shaders"]
     for name, method in data["methods"].items():
         if "values" in method:
             lines.append(f"method {name} returns {', '.join(map(str, method['values']))}")
             continue
-        lines.append(f"method {name}")
-        lines += [f"  input   {i}" for i in method["inputs"]]
-        lines += [f"  output  {o}" for o in method["outputs"]]
+        lines += [f"method {name}", *(f"  input   {i}" for i in method["inputs"]),
+                  *(f"  output  {o}" for o in method["outputs"])]
         for target, figures in method["targets"].items():
             largest = ", at the largest shape" if method["shapes"] > 1 else ""
             lines.append(f"  for {target}, storage {figures['storage']}: "
                          f"{counted(figures['steps'], 'step')}{largest}")
-            for label, key in (("weights", "weight_bytes"), ("those shared", "shared_bytes"),
-                               ("mapped, no copy", "mapped"),
-                               ("pool", "pool_bytes"), ("state", "state_bytes"),
-                               ("activations", "activation_bytes"), ("staging", "staging_bytes"),
-                               ("predicted peak", "peak_bytes")):
-                if figures[key] or key in ("weight_bytes", "activation_bytes", "peak_bytes"):
-                    lines.append(f"    {label:<16}{figures[key]:>14,} B"
-                                 f"{figures[key] / 1e6:>10.2f} MB")
+            lines += [f"    {line}" for line in byte_lines(
+                [(name, figures[key]) for name, key in FIGURES.items()],
+                {"weights", "activations", "predicted peak"})]
     return "\n".join(lines)

@@ -24,11 +24,7 @@ HOST, STATE = -1, -2
 
 
 def at_the_peak(work: CommandList, operators: list[str]) -> dict[str, Any]:
-    """The tensors that are alive when activations take the most bytes.
-
-    Args:
-        operators: the operators of the graph's nodes, by number.
-    """
+    """The tensors that are alive when activations take the most bytes."""
     curve = alive(work)
     when = max(range(len(curve)), key=curve.__getitem__)
     times = lifetimes(work)
@@ -61,7 +57,6 @@ def preferences(description: Description, name: str, device: Device, options: Lo
 
 
 def lines(peak: dict[str, Any], others: dict[str, dict[str, int]]) -> list[str]:
-    """Both as lines of text."""
     found = [f"  the most is alive at step {peak['step']} of {peak['steps']}, {peak['at']}: "
              f"{peak['bytes']:,} B"]
     for tensor in peak["tensors"][:MOST]:

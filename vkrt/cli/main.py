@@ -13,13 +13,7 @@ from typing import Any, TextIO
 
 from vkrt.cli.common import EXIT_PIPE, EXIT_UNSUPPORTED, EXIT_USAGE
 from vkrt.cli.process import EXIT_FAILED, EXIT_INTERRUPTED
-from vkrt.errors import (
-    InputError,
-    PackageError,
-    UnsupportedError,
-    VkrtError,
-    missing_package,
-)
+from vkrt.errors import InputError, PackageError, UnsupportedError, VkrtError, missing_package
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
 
@@ -64,7 +58,6 @@ def _complete(names: list[str]) -> None:
 
 
 def _parser(names: list[str]) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of the commands named."""
     parser = argparse.ArgumentParser(
         prog="vkrt", description="Runs ExecuTorch programs on Vulkan in the least memory.")
     parser.add_argument("--version", action="version", version=f"vkrt {__version__}")

@@ -35,7 +35,6 @@ PRESETS = {"imagenet": Preset("crop", (0.485, 0.456, 0.406), (1 / 0.229, 1 / 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How pictures become inputs, and what outputs mean."""
     parser.add_argument("--resize", choices=RESIZES,
                         help="of pictures whose sides have another ratio than the input's: fit "
                              "puts black around them, crop takes their middle, stretch changes the "
@@ -60,11 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def numbers(word: str) -> tuple[float, ...]:
-    """The numbers of an option, which may be fractions.
-
-    Raises:
-        ArgumentTypeError: the option is not a list of numbers.
-    """
+    """The numbers of an option, which may be fractions."""
     try:
         parts = [part.partition("/") for part in word.split(",")]
         return tuple(float(over) / float(under or 1) for over, _, under in parts)
@@ -74,7 +69,6 @@ def numbers(word: str) -> tuple[float, ...]:
 
 
 def preset_of(options: argparse.Namespace) -> Preset:
-    """What a command line says of pictures."""
     base = PRESETS.get(options.preset, Preset())
     return Preset(options.resize or base.resize, options.mean or base.mean,
                   options.scale or base.scale, base.middle)
@@ -170,11 +164,8 @@ def read_labels(name: str | None) -> list[str]:
 
 
 def top(output: Any, labels: list[str], count: int) -> list[dict[str, Any]]:
-    """The largest numbers of an output: "index", "value" and, with labels, "label" of each.
-
-    Raises:
-        InputError: there are not as many labels as numbers.
-    """
+    """The largest numbers of an output: "index", "value" and, with labels, "label" of each
+    (InputError: there are not as many labels as numbers)."""
     values = np.asarray(output).reshape(-1)
     if labels and len(labels) != values.size:
         raise InputError(f"--labels has {len(labels)} lines, output 0 {values.size} numbers")

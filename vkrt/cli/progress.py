@@ -21,13 +21,8 @@ PATIENCE, INTERVAL = 1.0, 0.1
 
 
 class Progress:
-    """The line.
-
-    Args:
-        stream: where the line is written; None writes nothing.
-        clock: gives seconds.
-        making: gives the number of kernels that are still to be compiled.
-    """
+    """The line; without a stream nothing is written. `clock` gives seconds, `making` the number of
+    kernels that are still to be compiled."""
 
     def __init__(self, stream: TextIO | None, clock: Callable[[], float] = time.monotonic,
                  making: Callable[[], int] = in_the_making):
@@ -76,7 +71,6 @@ class Progress:
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
-    """The choice whether there is a progress line."""
     parser.add_argument("--progress", action=argparse.BooleanOptionalAction,
                         help="say on stderr what takes long (default: if that is a terminal)")
 

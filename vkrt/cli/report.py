@@ -38,15 +38,10 @@ DRIVER_FOLDERS = ("/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/sh
 
 @contextmanager
 def reporting(path: str | None) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yields a function that adds lines to the file. The file begins with what is known of the
-    system, and ends with the error that ended the block, if there was one. It is complete after
-    every call: if a driver ends the process, what was found before is there. Without a path nothing
-    is written.
-
-    Raises:
-        InputError: another kind of file is there.
-        OSError: it cannot be written.
-    """
+    """Yields a function that adds lines to the file (InputError: another kind of file is there). It
+    begins with what is known of the system, and ends with the error that ended the block, if there
+    was one. It is complete after every call: if a driver ends the process, what was found before is
+    there. Without a path nothing is written."""
     if path is None:
         yield lambda lines: None
         return

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import struct
 import time
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from vkrt.cli import archives, common, pictures, sounds
+from vkrt.cli import common, pictures, sounds
 from vkrt.cli.bits import first_difference
 from vkrt.cli.process import EXIT_FAILED
 from vkrt.cli.progress import Progress, add_progress, progress_of
@@ -20,13 +23,15 @@ from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program.program import Program
 
+# The mark of .npz archives: an extra field of the zip format in the header of each member, which is
+# id, length, data
+ARCHIVE_MARK = struct.pack("<HH4s", 0x6B76, 4, b"vkrt")
 # Suffixes of `--output`, and the mark near the beginning of each file that vkrt writes, by which it
 # differs from a user's own; .npy has no room for a mark.
-OUTPUTS = {".npz": archives.MARK, ".npy": None, ".png": pictures.MARK, ".wav": sounds.MARK}
+OUTPUTS = {".npz": ARCHIVE_MARK, ".npy": None, ".png": pictures.MARK, ".wav": sounds.MARK}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
     parser.add_argument("--input", action="append", default=[], metavar="FILE",
@@ -38,19 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "outputs are not kept)")
     pictures.add_arguments(parser)
     sounds.add_arguments(parser)
-    parser.add_argument("--memory", action="store_true",
-                        help="also print the memory table (default: no)")
-    parser.add_argument("--explain-weights", action="store_true",
-                        help="also print where each weight is and why (default: no)")
-    parser.add_argument("--profile", action="store_true",
-                        help="then run again, timing every step, and print the table (default: no)")
+    common.add_flag(parser, "--memory", "also print the memory table")
+    common.add_flag(parser, "--explain-weights", "also print where each weight is and why")
+    common.add_flag(parser, "--profile", "then run again, timing every step, and print the table")
     parser.add_argument("--clock", default="auto", choices=CLOCKS,
                         help="what times the steps of the profile: the device's timestamps or the "
                              "host's clock (default: auto)")
     common.add_repeat(parser, 1, "how often it runs, on the same inputs and states")
-    parser.add_argument("--check-bits", action="store_true",
-                        help="fail where an output of a further run has other bits than that "
-                             "of the first (default: no)")
+    common.add_flag(parser, "--check-bits", "fail where an output of a further run has other bits "
+                    "than that of the first")
     parser.add_argument("--trace", metavar="FILE",
                         help="write the load and a profiled run for chrome://tracing or Perfetto "
                              "(default: none)")
@@ -60,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     with progress_of(options) as progress:
         data, text = _run(options, progress)
     common.show(options, data, text)
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
         check_trace(options.trace)
     progress.say(f"loading {options.model} ..")
     start = time.perf_counter()
-    with Program(options.model, common.device_of(options), common.load_options(options),
+    with Program(options.model, common.device_of(options.device), common.load_options(options),
                  options.data_path, progress.on_progress) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
@@ -130,12 +130,8 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
 
 def _repeat(options: argparse.Namespace, program: Program, arrays: list[np.ndarray],
             outputs: list[Any]) -> list[str]:
-    """Does the runs after the first one. Returns a line about the first output with other bits, if
-    bits are compared and differ.
-
-    Args:
-        outputs: of the first run.
-    """
+    """Does the runs after the first one, which gave `outputs`. Returns a line about the first
+    output with other bits, if bits are compared and differ."""
     def again() -> list[Any]:
         program.reset_state(options.method)
         return program.run(*arrays, method=options.method)
@@ -145,7 +141,7 @@ def _repeat(options: argparse.Namespace, program: Program, arrays: list[np.ndarr
             again()
         return []
     differs = first_difference(outputs, again, options.repeat)
-    return [f"WRONG    output {differs.output}: {differs}"] if differs else []
+    return [f"WRONG    output {differs[0]}: {differs[1]}"] if differs else []
 
 
 def _summary(value: Any) -> str:
@@ -213,10 +209,20 @@ def _save(name: str, outputs: list[Any], metadata: Any, rate: int) -> None:
     suffix = Path(name).suffix.lower()
     with replacing(name) as file:
         if suffix == ".npz":
-            archives.write(file, dict(zip(archive_keys(metadata.outputs), outputs)))
+            _write_archive(file, dict(zip(archive_keys(metadata.outputs), outputs)))
         elif suffix == ".npy":
             np.save(file, outputs[0])
         elif suffix == ".png":
             pictures.write(file, np.asarray(outputs[0]))
         else:
             sounds.write(file, outputs[0], rate)
+
+
+def _write_archive(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
+    """Writes arrays by name, as `numpy.savez` does, with the mark."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.extra = ARCHIVE_MARK
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli.bits import Difference, first_difference
+from vkrt.cli.bits import first_difference
 from vkrt.device.rows import STORAGES
 from vkrt.errors import PipelineError, UnsupportedError, VkrtError, VulkanError
 from vkrt.graph.graph import Graph, Node
@@ -55,7 +55,6 @@ class Finding:
     """The result of a program.
 
     Attributes:
-        name, dtype, storage: what ran.
         error: relative, L2; None if there is no result.
         message: why there is no result, or what differs from run to run; else "".
         wrong: whether the device fails the test because of this.
@@ -124,12 +123,8 @@ def _levels(*sizes: int, seed: int = 0) -> np.ndarray:
 
 def _quantized(name: str, op: str, x: np.ndarray, channels: int, depth: int, rest: tuple[Any, ...],
                compute: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Program:
-    """A product of 8-bit numbers with a scale for each of its channels.
-
-    Args:
-        depth: how many products make a sum.
-        compute: the product of the dequantized x and weights [channels, depth], with a bias.
-    """
+    """A product of 8-bit numbers with a scale for each of its channels. `compute` gets the
+    dequantized x, weights [channels, depth] and a bias."""
     weights = _levels(channels, depth, seed=1)
     sums = weights.sum(1, dtype=np.int32)
     scales = (np.abs(_numbers(channels, seed=4)) + 0.5) / 512 / depth ** 0.5
@@ -194,7 +189,6 @@ def _graph(program: Program, dtype: str) -> tuple[Graph, bytes]:
 
 
 def _arrays(program: Program, dtype: str) -> list[np.ndarray]:
-    """The arrays with an input of this dtype."""
     return [array.astype(dtype) if dtype in FLOATS else array for array in program.arrays]
 
 
@@ -204,14 +198,8 @@ def _expected(program: Program, dtype: str) -> np.ndarray:
 
 
 def run(device: Device, runs: int = 1) -> Iterator[Finding]:
-    """Runs every program in every storage and precision on a device.
-
-    Args:
-        runs: how often each program runs; all runs have to give the same bits.
-
-    Raises:
-        VulkanError: but for PipelineError; nothing further runs.
-    """
+    """Runs every program in every storage and precision on a device; all `runs` of each have to
+    give the same bits. A VulkanError, but for PipelineError, ends the test."""
     for program in PROGRAMS:
         for dtype in program.dtypes:
             graph, data = _graph(program, dtype)
@@ -232,14 +220,12 @@ def run(device: Device, runs: int = 1) -> Iterator[Finding]:
                 expected = _expected(program, dtype)
                 off = float(np.linalg.norm(result.astype(np.float64) - expected)
                             / np.linalg.norm(expected))
-                yield Finding(*what, error=off, message=str(differs or ""),
-                              wrong=differs is not None or not off <= BOUNDS[dtype],
-                              shaders=shaders)
+                yield Finding(*what, off, differs, bool(differs) or not off <= BOUNDS[dtype],
+                              shaders)
 
 
-def _result(graph: Graph, data: bytes, x: np.ndarray, device: Device,
-            options: LoadOptions,
-            runs: int) -> tuple[np.ndarray, Difference | None, tuple[str, ...]]:
+def _result(graph: Graph, data: bytes, x: np.ndarray, device: Device, options: LoadOptions,
+            runs: int) -> tuple[np.ndarray, str, tuple[str, ...]]:
     """The result, what differs in further runs, and the shaders that ran."""
     method = Method(graph, [Source.wrap(data)], device, options=options)
     try:
@@ -247,6 +233,6 @@ def _result(graph: Graph, data: bytes, x: np.ndarray, device: Device,
         differs = first_difference(first, lambda: method.execute([x]), runs)
         shaders = dict.fromkeys(step.shader for step in method.work.steps
                                 if isinstance(step, Dispatch))
-        return first[0], differs, tuple(shaders)
+        return first[0], differs[1] if differs else "", tuple(shaders)
     finally:
         method.close()

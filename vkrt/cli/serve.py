@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +29,24 @@ MAX_CONNECTIONS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
-    parser.add_argument("--host", default="127.0.0.1",
-                        help="the address to listen at; one that other machines reach needs a key "
-                             "(default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, metavar="N",
-                        help="the port; 0 for a free one (default: 8000)")
+    add_value = partial(common.add_value, parser)
+    add_value("--host", default="127.0.0.1",
+              what="the address to listen at; one that other machines reach needs a key")
+    add_value("--port", default=8000, metavar="N", what="the port; 0 for a free one")
     parser.add_argument("--api-key", metavar="KEY",
                         help="clients have to send it, as Authorization: Bearer KEY (default: what "
                              f"{KEY} in the environment is)")
     parser.add_argument("--name", help="the model's name (default: the file's)")
-    parser.add_argument("--conversations", type=int, default=4, metavar="N",
-                        help="texts of a language model that are made at once, each with caches of "
-                             "its own (default: 4)")
-    parser.add_argument("--queue", type=int, default=64, metavar="N",
-                        help="requests that wait, at most; others get status 429 (default: 64)")
-    parser.add_argument("--max-tokens", type=int, default=1024, metavar="N",
-                        help="tokens of an answer at most (default: 1024)")
-    parser.add_argument("--max-body", default="16MB", metavar="BYTES",
-                        help="of a request at most, such as 300MB (default: 16MB)")
-    parser.add_argument("--max-seconds", type=float, default=300.0, metavar="S",
-                        help="seconds until an answer ends (default: 300)")
+    add_value("--conversations", default=4, metavar="N",
+              what="texts of a language model that are made at once, each with caches of its own")
+    add_value("--queue", default=64, metavar="N",
+              what="requests that wait, at most; others get status 429")
+    add_value("--max-tokens", default=1024, metavar="N", what="tokens of an answer at most")
+    add_value("--max-body", default="16MB", metavar="BYTES",
+              what="of a request at most, such as 300MB")
+    add_value("--max-seconds", default=300.0, metavar="S", what="seconds until an answer ends")
     add_tokenizer(parser)
     add_prefill(parser)
     common.add_load_options(parser)
@@ -59,7 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     try:
         import uvicorn
 
@@ -129,11 +124,7 @@ def _is_local(host: str) -> bool:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address.
-
-    Raises:
-        OSError: the address is not this machine's, or is in use.
-    """
+    """A socket that listens at an address (OSError: it is in use, or not this machine's)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)

@@ -19,7 +19,6 @@ RATE = 16000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What .wav files do not say."""
     parser.add_argument("--rate", type=int, metavar="HZ",
                         help="samples a second that the network takes: a .wav of another rate is "
                              "refused; of a .wav output, too (default: that of the .wav input, "

@@ -57,12 +57,7 @@ def check_trace(path: str | os.PathLike[str]) -> None:
 
 
 def write_trace(path: str | os.PathLike[str], report: MemoryReport, profile: Profile) -> None:
-    """Writes a trace.
-
-    Raises:
-        InputError: another file than a trace is there.
-        OSError: the file cannot be written.
-    """
+    """Writes a trace (InputError: another file is there)."""
     check_trace(path)
     with replacing(path) as file:
         file.write(json.dumps({"traceEvents": trace_events(report, profile),

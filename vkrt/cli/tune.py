@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
-from vkrt.compiler.shape import Shape
 from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import (
     STORAGES,
@@ -71,7 +70,6 @@ WORST = ((1, 4), 8.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
     add_device(parser)
     parser.add_argument("--write", action="store_true",
                         help="put the entry into the user's folder of entries, "
@@ -84,11 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Does what the command says; returns its exit code."""
     if options.runs < 1:
         raise InputError(f"{options.runs} runs: expected 1 or more")
     outputs = [options.output] if options.output else []
-    with Device.open(device_of(options)) as device:
+    with Device.open(device_of(options.device)) as device:
         if options.write:
             folder = user_folder()
             if folder is None:
@@ -106,7 +103,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def file_name(info: DeviceInfo) -> str:
-    """The file name of a device's entry."""
     name = info.driver_name if info.type == "cpu" else info.name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json"
 
@@ -138,18 +134,12 @@ def _chain(sizes: tuple[int, ...], op: str, weight: tuple[int, ...], rest: tuple
 
 
 def flops(graph: Graph) -> int:
-    """The operations of one operator of a chain."""
     return 2 * (multiply_adds(graph.nodes[0]) or 0)
 
 
 class Bench:
-    """A device, and the seconds that graphs take on it under a tuning.
-
-    Attributes:
-        device: an open device.
-        runs: how many runs are timed.
-        kept: the device's profile, with what has been measured so far.
-    """
+    """A device, and the seconds that graphs take on it under a tuning: `runs` are timed. `kept` is
+    the device's profile, with what has been measured so far."""
 
     def __init__(self, device: Device, runs: int):
         self.device = device
@@ -161,10 +151,7 @@ class Bench:
     def seconds(self, graph: Graph, *, storage: str = "texel",
                 specialize: dict[str, list[str]] | None = None, **changes: Any) -> float:
         """Median seconds of one operator of a graph's chain, with these changes of the tuning.
-
-        Args:
-            specialize: sizes that are compiled into kernels; by default those of the profile.
-        """
+        `specialize` are sizes compiled into kernels; by default those of the profile."""
         own = policy_from(self.kept)
         if specialize is None:
             specialize = self.kept.fields["specialize"]
@@ -178,7 +165,7 @@ class Bench:
             if not self.on_cpu:
                 profile = method.profile(inputs, repeat=self.runs)
                 return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
-            compute = method._ready(Shape.of(graph, inputs), None, inputs).compute
+            compute = method._ready(inputs).compute
             taken = []
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.

@@ -10,18 +10,29 @@ from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
 from vkrt.compiled.method import LoweredMethod, graphs_at
-from vkrt.compiled.target import compiled_target
+from vkrt.compiled.shared import SharedWeights, shared_weights, uses_of
 from vkrt.compiled.weights import CompiledWeights
+from vkrt.compiler.compiler import placements_alone, plan_weights
 from vkrt.compiler.description import Description
 from vkrt.compiler.generic import NAME as GENERIC
 from vkrt.compiler.generic import GenericDevice
+from vkrt.compiler.plan_cache import method_plan
 from vkrt.compiler.program_files import COMPILED_MAGIC as MAGIC
+from vkrt.compiler.shape import ShapePlan
 from vkrt.errors import UnsupportedError
 from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
-from vkrt.executable.program import Compiled, ConstantMethod, Module, shaders_of
+from vkrt.executable.program import (
+    Compiled,
+    CompiledMethod,
+    CompiledTarget,
+    ConstantMethod,
+    Module,
+    shaders_of,
+)
 from vkrt.files.replaceable import check_replaceable, replacing
+from vkrt.graph.graph import Graph
 from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
 from vkrt.plan.options import LoadOptions
@@ -98,8 +109,8 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         name = os.fspath(output) if output is not None else name
         check_replaceable(name, lambda head: head.startswith(MAGIC), "a compiled program")
         devices = [_device(one, opened) for one in selectors]
-        job = _Job(description, devices, LoadOptions(**options), shapes)
-        compiled, weights = job.write(name, on_progress)
+        compiled, weights = _write(name, description, devices, LoadOptions(**options), shapes,
+                                   on_progress)
     return Compilation(
         name, tuple(target.device for target in compiled.targets),
         compiled.targets[0].methods[0].largest.methods, len(compiled.modules),
@@ -118,55 +129,76 @@ def _device(selector: Any, opened: ExitStack) -> Any:
     return OpenDevice(selector)
 
 
-class _Job:
-    """The compilation of one program."""
+def _write(output: str, description: Description, devices: Sequence[Any], options: LoadOptions,
+           shapes: Sequence[Sequence[Sequence[int]]], on_progress: OnProgress | None,
+           ) -> tuple[Compiled, int]:
+    """Writes the file; returns its records, and the bytes of its weights."""
+    sources, name = description.sources, description.source.name
+    methods = [description.graph(name) for name in description.method_names]
+    constants = tuple(ConstantMethod(graph.name, tuple(graph.outputs))
+                      for graph in methods if graph.is_constant)
+    of_methods = [graphs_at(graph, shapes if len(methods) == 1 or graph.name == "forward" else ())
+                  for graph in methods if not graph.is_constant]
+    if not of_methods:
+        raise UnsupportedError(f"{name}: no method computes anything")
+    lowered = [[LoweredMethod.of(graphs, device, sources, options) for graphs in of_methods]
+               for device in devices]
+    works = [work for on_device in lowered for method in on_device for work in method.works]
+    for work in works:
+        _check_host(work, name)
+    weights = CompiledWeights(works, sources)
+    with replacing(output) as file:
+        weights.write(file, on_progress)
+        file.flush()
+        with closing(Source.open(file.name)) as written:
+            names = [graph.name for graph in methods]
+            targets = tuple(_target(on_device, names, device, options, written, weights)
+                            for device, on_device in zip(devices, lowered))
+        executables = [executable for target in targets
+                       for method in (*target.shared, *target.methods)
+                       for executable in method.executables]
+        modules = _write_modules(file, executables)
+        compiled = Compiled(__version__, os.path.basename(name), constants, targets, modules)
+        start = round_up(file.tell(), 8)
+        records = rows.to_bytes(compiled)
+        flat.File(records, 1, start)  # or no load would take it
+        file.write(bytes(start - file.tell()) + records)
+        file.seek(0)
+        file.write(HEAD.pack(MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records)))
+        for source in sources:
+            source.check_unchanged()
+    return compiled, weights.nbytes
 
-    def __init__(self, description: Description, devices: Sequence[Any], options: LoadOptions,
-                 shapes: Sequence[Sequence[Sequence[int]]]):
-        self.description = description
-        self.devices = devices
-        self.options = options
-        graphs = [description.graph(name) for name in description.method_names]
-        self.names = tuple(graph.name for graph in graphs)
-        self.constants = tuple(ConstantMethod(graph.name, tuple(graph.outputs))
-                               for graph in graphs if graph.is_constant)
-        self.graphs = [graphs_at(graph, shapes if len(graphs) == 1 or graph.name == "forward" else
-                                 ()) for graph in graphs if not graph.is_constant]
-        if not self.graphs:
-            raise UnsupportedError(f"{description.source.name}: no method computes anything")
 
-    def write(self, output: str, on_progress: OnProgress | None) -> tuple[Compiled, int]:
-        """Writes the file; returns its records, and the bytes of its weights."""
-        sources = self.description.sources
-        lowered = [[LoweredMethod.of(graphs, device, sources, self.options)
-                    for graphs in self.graphs]
-                   for device in self.devices]
-        works = [work for methods in lowered for method in methods for work in method.works]
-        for work in works:
-            _check_host(work, self.description.source.name)
-        weights = CompiledWeights(works, sources)
-        with replacing(output) as file:
-            weights.write(file, on_progress)
-            file.flush()
-            with closing(Source.open(file.name)) as written:
-                targets = tuple(
-                    compiled_target(methods, self.names, device, self.options, written, weights)
-                    for device, methods in zip(self.devices, lowered))
-            executables = [executable for target in targets
-                           for method in (*target.shared, *target.methods)
-                           for executable in method.executables]
-            modules = _write_modules(file, executables)
-            compiled = Compiled(__version__, os.path.basename(self.description.source.name),
-                                self.constants, targets, modules)
-            start = round_up(file.tell(), 8)
-            records = rows.to_bytes(compiled)
-            flat.File(records, 1, start)  # or no load would take it
-            file.write(bytes(start - file.tell()) + records)
-            file.seek(0)
-            file.write(HEAD.pack(MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records)))
-            for source in sources:
-                source.check_unchanged()
-        return compiled, weights.nbytes
+def _target(methods: Sequence[LoweredMethod], names: Sequence[str], device: Any,
+            options: LoadOptions, written: Source, weights: CompiledWeights) -> CompiledTarget:
+    """The methods for a device; `names` are all of the program's, and the file `written` has the
+    weights already. With a memory budget each is planned by itself, and nothing is shared."""
+    works = [weights.apply(method.works[0]) for method in methods]
+    shared: list[SharedWeights] = []
+    if len(works) > 1 and not options.has_budget:
+        placements = [placements_alone(work, device, [written], options) for work in works]
+        shared = shared_weights(works, [[weight.storage for weight in
+                                         placed.weights("direct", "staged")]
+                                        for placed in placements])
+    compiled = tuple(
+        method.compiled(names, [work, *map(weights.with_tables, method.works[1:])], device, options,
+                        written, uses_of(number, shared))
+        for number, (method, work) in enumerate(zip(methods, works)))
+    return CompiledTarget(device.info.name, compiled, tuple(
+        _alone(one, ", ".join(compiled[number].name for number in one.storages), device, options,
+               written) for one in shared))
+
+
+def _alone(shared: SharedWeights, name: str, device: Any, options: LoadOptions, written: Source,
+           ) -> CompiledMethod:
+    """Shared weights as a method that computes nothing."""
+    work = shared.work
+    graph = Graph(name, [], [])
+    planned, mapper = plan_weights(graph, work, work.prepacks, device, [written], options)
+    mapper.close()
+    return CompiledMethod(method_plan([name], ShapePlan(graph, planned)))
+
 
 def _check_host(work: CommandList, name: str) -> None:
     """Refuses kernels of the host: a runtime without Python has none."""

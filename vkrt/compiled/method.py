@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.compiler.budget import first_target
-from vkrt.compiler.compiler import (
-    activation_bytes,
-    plan_at,
-    plan_method,
-    target_on,
-    work_in_budget,
-)
+from vkrt.compiler.compiler import activation_bytes, plan_at, plan_method, target_on, work_in_budget
 from vkrt.compiler.plan_cache import is_fixed, method_plan
 from vkrt.compiler.shape import Shape
 from vkrt.errors import InputError, UnsupportedError
@@ -60,12 +54,8 @@ def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[G
 
 @dataclass(frozen=True)
 class LoweredMethod:
-    """The command lists of a method at all shapes.
-
-    Attributes:
-        graphs: the largest first.
-        works: their command lists. The first has the weights of all of them.
-    """
+    """The graphs of a method at all shapes, the largest first, and their command lists. The first
+    has the weights of all of them."""
 
     graphs: tuple[Graph, ...]
     works: tuple[CommandList, ...]
@@ -73,11 +63,7 @@ class LoweredMethod:
     @classmethod
     def of(cls, graphs: Sequence[Graph], device: Any, sources: Sequence[Any],
            options: LoadOptions) -> LoweredMethod:
-        """Lowers a method for a device, as `vkrt.compiler.compiler` has it.
-
-        Args:
-            sources: of the program's constants, `Source`s by number.
-        """
+        """Lowers a method for a device, as `vkrt.compiler.compiler` has it."""
         target = first_target(target_on(device, options), options)
         base = lower(graphs[0], target)
         if len(graphs) == 1:
@@ -122,8 +108,7 @@ class LoweredMethod:
                 Shape.of_graph(graph, ()).sizes, tuple(map(_apart, graph.outputs)),
                 sized.execution, sized.executable.figures, sized.limits, sized.index_limits))
         # The report of a load lists weights that several methods share only once.
-        own = tuple(record for record in plan.executable.placements
-                    if record.placement != "shared")
+        own = tuple(record for record in plan.executable.placements if record.placement != "shared")
         executable = plan.executable._replace(loops=loops, placements=own)
         varied = [{shape.inputs[number] for shape in others} for number in range(len(plan.inputs))]
         return CompiledMethod(plan._replace(

@@ -33,18 +33,10 @@ OPEN = ("prefetch", "keep_cached", "pipeline_cache", "plan_cache")
 class CompiledProgram:
     """The methods of a compiled program.
 
-    Attributes:
-        source, sources: the file.
-        compiled: what it says.
-
-    Args:
-        source: path of the file.
-        data_path: as `vkrt.load` has it, which has to be None.
-
     Raises:
         OSError: the file cannot be read.
         FormatError: it is no whole file of a compiled program.
-        InputError: there is a data path.
+        InputError: there is a data path, which a compiled program does not need.
     """
 
     def __init__(self, source: str | os.PathLike[str], data_path: Any = None):
@@ -64,7 +56,6 @@ class CompiledProgram:
 
     @property
     def method_names(self) -> tuple[str, ...]:
-        """Names of all methods."""
         return self.compiled.targets[0].methods[0].largest.methods
 
     @cached_property
@@ -73,11 +64,7 @@ class CompiledProgram:
         return {method.name: method.values for method in self.compiled.constants}
 
     def graph(self, method: str) -> Graph:
-        """The graph of a method, without its nodes.
-
-        Raises:
-            InputError: there is no such method.
-        """
+        """The graph of a method, without its nodes (InputError: there is no such method)."""
         if method in self.constants:
             return Graph(method, [], list(self.constants[method]))
         return graph_of(self.targets_of(method)[0][1].largest)
@@ -167,11 +154,7 @@ class CompiledProgram:
         return Ready(Executables(largest.graph, largest, others, self.whole), mapper)
 
     def targets_of(self, name: str) -> list[tuple[int, CompiledMethod]]:
-        """A method of each target, with the number of the target.
-
-        Raises:
-            InputError: there is no such method.
-        """
+        """A method of each target, with the number of the target (InputError: there is none)."""
         found = [(number, method) for number, target in enumerate(self.compiled.targets)
                  for method in target.methods if method.name == name]
         if not found:
@@ -205,7 +188,6 @@ class CompiledProgram:
         """It is read already."""
 
     def close(self) -> None:
-        """Lets go of the file."""
         self.source.close()
 
 

@@ -1,10 +1,7 @@
 """Shared weights: several methods of a compiled program read them, and the device has them once.
 
-Methods are loaded in any order, and not all of them. So there is one group of weights for each set
-of methods that read the same weights: a load of a method brings no weights that only other methods
-read.
-
-Pure: nothing here knows a device or a file.
+There is one group of weights for each set of methods that read the same weights, so a load of one
+method brings no weights that only others read. Pure: nothing here knows a device or a file.
 """
 
 from __future__ import annotations
@@ -62,7 +59,6 @@ def shared_weights(works: Sequence[CommandList], copied: Sequence[Sequence[int]]
 
 
 def uses_of(method: int, shared: Sequence[SharedWeights]) -> tuple[SharedUse, ...]:
-    """The uses of shared weights by a method."""
     return tuple(SharedUse(number, one.storages[method]) for number, one in enumerate(shared)
                  if method in one.storages)
 

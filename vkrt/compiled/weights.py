@@ -15,8 +15,9 @@ import numpy as np
 
 from vkrt.compiled.file import PAGE
 from vkrt.compiled.prepacked import can_be_prepacked, key_of, prepacked
-from vkrt.compiled.transfers import transfer_of
-from vkrt.memory.reader import Reader
+from vkrt.executable.weights import StridedCopy, WeightRead
+from vkrt.memory.packing import Packing
+from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import host_read
 from vkrt.report.stopwatch import OnProgress
@@ -34,13 +35,7 @@ PART = 4 << 20
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bytes of the file.
-
-    Attributes:
-        offset, nbytes: in the file.
-        constant: the constant that they are, or are made of.
-        packed: how, as (command list, weight); None for the constant's own bytes.
-    """
+    """Bytes of the file: a constant, or how it is packed as a weight of a command list."""
 
     offset: int
     nbytes: int
@@ -49,15 +44,8 @@ class _Piece:
 
 
 class CompiledWeights:
-    """The weights of command lists, at their places in one file.
-
-    Args:
-        works: the command lists of all methods, for all devices.
-        sources: what their constants are read from.
-
-    Attributes:
-        end: where the last weight ends in the file.
-    """
+    """The weights of all methods' command lists, for all devices, at their places in one file, in
+    which the last one ends at `end`."""
 
     def __init__(self, works: Iterable[CommandList], sources: Sequence[Source]):
         self._sources = sources
@@ -82,7 +70,6 @@ class CompiledWeights:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all weights."""
         return sum(piece.nbytes for piece in self._pieces.values())
 
     def _add_constant(self, constant: Constant) -> None:
@@ -97,8 +84,7 @@ class CompiledWeights:
             self.end = offset + nbytes
 
     def write(self, file: BinaryIO, on_progress: OnProgress | None) -> None:
-        """Writes all of them; `on_progress` is called with "pack", the bytes that are written so
-        far, and the bytes of all."""
+        """Writes all of them; `on_progress` hears of "pack" after each, in bytes."""
         memory = np.empty(max((piece.nbytes for piece in self._pieces.values() if piece.packed),
                               default=0), np.uint8)
         done, total = 0, self.nbytes
@@ -141,8 +127,7 @@ class CompiledWeights:
     def _step(self, step: Step) -> Step:
         if not isinstance(step, HostCall) or step.table is None:
             return step
-        return replace(step, table=replace(step.table,
-                                           constant=self._moved(step.table.constant)))
+        return replace(step, table=replace(step.table, constant=self._moved(step.table.constant)))
 
     def _state(self, state: StateRecord) -> StateRecord:
         return replace(state, constant=self._moved(state.constant))
@@ -157,6 +142,18 @@ def _in_order_of_use(work: CommandList) -> list[Weight]:
     """The weights in the order in which a run reads them first; weights that it does not read come
     last."""
     return sorted(work.weight_table, key=lambda weight: weight.users[:1] or (len(work.steps),))
+
+
+def packing_of(copy: StridedCopy | None) -> Packing | None:
+    """How the host packs a weight; None when its memory has the file's bytes and no others."""
+    return None if copy is None else Packing(copy.params, copy.itemsize, copy.rows)
+
+
+def transfer_of(read: WeightRead, address: int, room: int) -> Transfer:
+    """What brings a weight from the file to its memory of `room` bytes (FormatError: it needs
+    more)."""
+    return Transfer(read.source, read.offset, read.nbytes, address, packing_of(read.copy),
+                    name=read.name, room=room)
 
 
 def _pack(reader: Reader, work: CommandList, weight: Weight, memory: np.ndarray[Any, Any]) -> None:

@@ -98,24 +98,18 @@ def policy_from(profile: Profile | Entry) -> Policy:
     ceiling = fields.get("ceiling")
     tiles = tuple((tile, rate) for tile in (*dict(Tuning().tiles), *WIDE_TILES)
                   if (rate := fields["tiles"].get(f"{tile[0]}x{tile[1]}")))
+    of_tuning = {name: fields[name] for name in (
+        "lanes", "wide_depthwise", "tall_depthwise", "min_groups", "reads_ahead", "shares",
+        "float_products", "registers", "winograd_parts")}
+    of_policy = {name: fields[name] for name in (
+        "storage", "max_texels", "specialize", "avoid_recompile_padding", "winograd", "loop_limit",
+        "maps_files", "submission_seconds")}
     return Policy(
-        storage=fields["storage"], max_texels=fields["max_texels"],
-        specialize=fields["specialize"], avoid_recompile_padding=fields["avoid_recompile_padding"],
-        tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
-                      wide_depthwise=fields["wide_depthwise"],
-                      tall_depthwise=fields["tall_depthwise"], min_groups=fields["min_groups"],
-                      reads_ahead=fields["reads_ahead"], shares=fields["shares"],
-                      float_products=fields["float_products"],
-                      registers=fields["registers"],
-                      winograd_times=WinogradTimes(**fields["winograd_times"]),
-                      winograd_parts=fields["winograd_parts"]),
-        features=tuple(fields["features"]),
-        speed=Speed(**fields["speed"]), winograd=fields["winograd"],
+        **of_policy, features=tuple(fields["features"]), speed=Speed(**fields["speed"]),
+        tuning=Tuning(tiles=tiles, **of_tuning,
+                      winograd_times=WinogradTimes(**fields["winograd_times"])),
         ceiling=ceiling and Ceiling(
-            **ceiling, why="the best of large products, measured on " + fields["measured"]),
-        loop_limit=fields["loop_limit"],
-        maps_files=fields["maps_files"],
-        submission_seconds=fields["submission_seconds"])
+            **ceiling, why="the best of large products, measured on " + fields["measured"]))
 
 
 _override: Policy | None = None
@@ -134,20 +128,13 @@ def overridden(policy: Policy) -> Iterator[None]:
 
 
 def policy_of(info) -> Policy:
-    """How a device (`vkrt.DeviceInfo`) is used.
-
-    Raises:
-        InputError: a file in the user's folder is no entry.
-    """
+    """How a device (`vkrt.DeviceInfo`) is used (InputError: a file of the user's is no entry)."""
     return _override or policy_from(profile_of(info))
 
 
 def skipped_passes(fusions: str) -> frozenset[str]:
-    """Names of the passes that the option leaves out one by one: "no-simplify,no-fuse_padding".
-
-    Raises:
-        InputError: it is neither "on" nor "off" nor a list of such names.
-    """
+    """Names of the passes that the option leaves out one by one: "no-simplify,no-fuse_padding"
+    (InputError: it is neither "on" nor "off" nor a list of such names)."""
     if fusions in FUSIONS:
         return frozenset()
     words = fusions.split(",") if isinstance(fusions, str) else []
@@ -163,9 +150,7 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
 
     Args:
         info: the device's description (`vkrt.DeviceInfo`).
-        storage: "auto" or one of `STORAGES`.
-        winograd: one of `WINOGRAD`, see `vkrt.load`.
-        fusions: "on", "off", or the passes to leave out (`skipped_passes`).
+        storage, winograd, fusions: see `vkrt.load`.
         enabled: names of the features that are enabled in the device (`Device.features`); by
             default all that it has.
         refused: names of the shader variants that its driver does not compile.

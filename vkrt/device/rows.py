@@ -157,15 +157,10 @@ class Entry(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What the entries that match a device say together.
+    """What the entries that match a device say together."""
 
-    Attributes:
-        fields: as in `Entry`, but all that any entry sets.
-        entries: for each field the entry whose value it is.
-    """
-
-    fields: dict[str, Any]
-    entries: dict[str, Entry]
+    fields: dict[str, Any]  # as in `Entry`, but all that any entry sets
+    entries: dict[str, Entry]  # for each field the entry whose value it is
 
     @property
     def is_measured(self) -> bool:
@@ -210,22 +205,13 @@ def _files_in(folder: str | None) -> list[str]:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """All entries; a later one overrides an earlier one.
-
-    Raises:
-        InputError: a file is no entry, with its name and the field.
-        OSError: a file cannot be read.
-    """
+    """All entries; a later one overrides an earlier one. See `read` for what is raised."""
     found = [read(path) for folder in (PACKAGE, user_folder()) for path in _files_in(folder)]
     return tuple(sorted(found, key=Entry.rank))
 
 
 def profile_of(info) -> Profile:
-    """The profile of a device (`vkrt.DeviceInfo`).
-
-    Raises:
-        InputError: a file in the user's folder is no entry.
-    """
+    """The profile of a device (`vkrt.DeviceInfo`). See `read` for what is raised."""
     fields: dict[str, Any] = {}
     by: dict[str, Entry] = {}
     for entry in entries():
@@ -285,12 +271,7 @@ def check_writable(path: str) -> None:
 
 
 def write(path: str, fields: dict[str, Any]) -> None:
-    """Writes the file of an entry; the file is there whole or not at all.
-
-    Raises:
-        InputError: another file than an entry is there.
-        OSError: it cannot be written.
-    """
+    """Writes the file of an entry, whole or not at all (InputError: another file is there)."""
     check_writable(path)
     _check(path, "", fields, FIELDS)
     os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)

@@ -65,7 +65,7 @@ def _connect(runtime: Runtime, device: Any, options: Any) -> None:
     from vkrt.executorch.host import Host
 
     if _host is not None and _host.in_use:
-        if _host.made_of == (device, options):
+        if (_host.selector, _host.options) == (device, options):
             return
         raise VkrtError("programs with Vulkan delegates are loaded, for which the options cannot "
                         "change; let go of them first")

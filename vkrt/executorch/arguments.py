@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,8 @@ _SAME = ({"int64", "int32"}, {"float64", "float32", "float16"})
 
 
 class Arguments:
-    """Finds which values of a call are which inputs and outputs of a delegate.
-
-    Args:
-        blob: the delegate's graph.
-        where: the delegate's place, for messages.
-    """
+    """Finds which values of a call are which inputs and outputs of a delegate; `where` that is, for
+    messages."""
 
     def __init__(self, blob: pte.VkGraph, where: str):
         self._inputs = [_border(blob.values[i]) for i in blob.input_ids]
@@ -73,32 +70,21 @@ class Arguments:
 
 
 class Call:
-    """The values of one call.
-
-    Args:
-        inputs: in the order of the delegate.
-        outputs: (number of the delegate's output, value that takes it); an output may have several.
-    """
+    """The values of one call: the inputs in the delegate's order, and (number of the output, value
+    that takes it). An output may have several."""
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[tuple[int, Any]]):
         self._inputs = inputs
         self._outputs = outputs
 
     def inputs(self, infos: Sequence[TensorInfo]) -> list[np.ndarray]:
-        """The inputs as arrays of the dtypes and ranks that the method takes.
-
-        Raises:
-            InputError: an input has another dtype.
-        """
+        """The inputs as arrays of the dtypes and ranks that the method takes (InputError)."""
         return [_input(value, info, f"input {number} of a delegate")
                 for number, (value, info) in enumerate(zip(self._inputs, infos))]
 
     def outputs(self, sizes: Sequence[tuple[int, ...]], infos: Sequence[TensorInfo]) -> list[Any]:
-        """Arrays for the outputs: where possible the memory of the values, which are resized.
-
-        Raises:
-            InputError: a value cannot take the sizes.
-        """
+        """Arrays for the outputs: where possible the memory of the values, which are resized
+        (InputError: a value cannot take the sizes)."""
         made: list[Any] = [None] * len(infos)
         for number, value in self._outputs:
             if value.number is not None:
@@ -135,15 +121,14 @@ def _outer(value: Any) -> Any:
     """A value of the call, in the form of `_border`."""
     if value.number is not None:
         return value.number
-    dtype = value.dtype
-    return Tensor(value.sizes, device_dtype(dtype), dtype, None, "")
+    return Tensor(value.sizes, device_dtype(value.dtype), value.dtype, None, "")
 
 
 def _input(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     if value.number is not None:
         return np.full(info.sizes, value.number, info.dtype)
     array = value.array()
-    if array.ndim != len(info.sizes) and array.size == _numel(info.sizes):
+    if array.ndim != len(info.sizes) and array.size == prod(info.sizes):
         array = array.reshape(info.sizes)
     if str(array.dtype) != info.dtype:
         if not any({str(array.dtype), info.dtype} <= same for same in _SAME):
@@ -154,10 +139,5 @@ def _input(value: Any, info: TensorInfo, label: str) -> np.ndarray:
 
 def _resize(value: Any, sizes: tuple[int, ...]) -> None:
     there = value.sizes
-    if there == sizes or len(there) != len(sizes) and _numel(there) == _numel(sizes):
-        return
-    value.resize(sizes)
-
-
-def _numel(sizes: Sequence[int]) -> int:
-    return int(np.prod(sizes, dtype=np.int64))
+    if there != sizes and (len(there) == len(sizes) or prod(there) != prod(sizes)):
+        value.resize(sizes)

@@ -36,7 +36,6 @@ class _Named(pte.External):
         object.__setattr__(self, "source", source)
 
     def find(self, key: str, what: str, at: int | None = None) -> pte.ExternalData:
-        """Where the bytes of a key will be."""
         return pte.ExternalData(pte.Span(self.source.place(key), SPACE))
 
 
@@ -53,14 +52,11 @@ class Delegate:
             needed any more.
         options: compile options of the delegate, as bytes by name.
         fetch: gets the bytes of a constant by its key, see `FetchedSource`.
-        device, allocator, store, report: shared with other delegates.
-        load_options: how it is loaded.
         closed: called with the delegate when it is closed.
 
     Raises:
         FormatError: the blob or a constant is damaged, or the runtime does not have a constant.
-        UnsupportedError: it needs what vkrt does not have (the message names everything).
-        VulkanError: the device failed. Nothing stays allocated.
+        UnsupportedError, VulkanError: as `vkrt.load`. Nothing stays allocated.
     """
 
     def __init__(self, method: str, blob: Any, options: dict[str, bytes],
@@ -127,10 +123,8 @@ class Delegate:
                 Outputs are resized to the sizes that they have at these inputs.
 
         Raises:
-            InputError: the values do not fit.
-            UnsupportedError: the file does not say which of the values is which.
+            InputError, UnsupportedError: see `Arguments` and `Method.execute`.
             StateError: another thread runs the delegate, or loading it for other sizes failed.
-            VulkanError: the device failed.
         """
         if not self._running.acquire(blocking=False):
             raise StateError(f"{self._where} is run by two threads at the same time, which "

@@ -5,13 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 
-from vkrt.errors import (
-    DeviceMemoryError,
-    FormatError,
-    InputError,
-    StateError,
-    UnsupportedError,
-)
+from vkrt.errors import DeviceMemoryError, FormatError, InputError, StateError, UnsupportedError
 
 # The first class that fits an exception counts; the numbers are those of ExecuTorch's `Error`.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -29,11 +23,8 @@ _local = threading.local()
 
 
 def last_error() -> str | None:
-    """The error of the last call of ExecuTorch's runtime to vkrt in this thread.
-
-    Returns:
-        The name and the message of the exception; None if that call went well, or there was none.
-    """
+    """Name and message of the exception of the runtime's last call to vkrt in this thread; None if
+    that call went well, or there was none."""
     return getattr(_local, "text", None)
 
 
@@ -43,11 +34,7 @@ def succeeded() -> None:
 
 
 def failed(error: BaseException) -> int:
-    """Keeps the exception of a call for `last_error`.
-
-    Returns:
-        The runtime's code for it.
-    """
+    """Keeps the exception of a call for `last_error`; returns the runtime's code for it."""
     _local.text = f"{type(error).__name__}: {error}"
     if isinstance(error, KeyboardInterrupt):
         # The runtime turns it into an error: it is raised again once the runtime has returned.

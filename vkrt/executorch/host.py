@@ -20,17 +20,12 @@ class Host:
     """Opens the device for the first delegate and closes it after the last one.
 
     Args:
-        device: as in `vkrt.load`; an open `vkrt.Device` stays the caller's.
+        selector: as `device` of `vkrt.load`; an open `vkrt.Device` stays the caller's.
         options: how delegates are loaded.
-
-    Attributes:
-        made_of: (device, options).
     """
 
-    def __init__(self, device: Any, options: LoadOptions):
-        self.made_of = device, options
-        self._selector = device
-        self._options = options
+    def __init__(self, selector: Any, options: LoadOptions):
+        self.selector, self.options = selector, options
         self._lock = threading.RLock()
         self._device: Device | None = None
         self._allocator: Allocator | None = None
@@ -41,16 +36,11 @@ class Host:
 
     @property
     def in_use(self) -> bool:
-        """Whether delegates are loaded."""
         return bool(self._delegates)
 
     def open_delegate(self, method: str, blob: Any, options: dict[str, bytes],
                       fetch: Callable[[str], Any]) -> Delegate:
-        """Loads a delegate onto the device; see `Delegate` for the arguments.
-
-        Raises:
-            VkrtError: nothing stays loaded. `Delegate` says which it raises.
-        """
+        """Loads a delegate onto the device, see `Delegate`. If that fails, nothing stays loaded."""
         with self._lock:
             if self._ended:
                 raise VkrtError("the process is about to end; nothing can be loaded any more")
@@ -59,7 +49,7 @@ class Host:
                     self._open()
                 assert self._allocator is not None and self.report is not None
                 delegate = Delegate(method, blob, options, fetch, self._device, self._allocator,
-                                    self._store, self._options, self.report, self._closed)
+                                    self._store, self.options, self.report, self._closed)
             except BaseException:
                 self._close_unused()
                 raise
@@ -70,9 +60,9 @@ class Host:
     def _open(self) -> None:
         report = MemoryReport()
         report.stopwatch.start()
-        given = isinstance(self._selector, Device)
-        self._device = self._selector if given else Device.open(
-            self._selector, pipeline_cache=self._options.pipeline_cache)
+        given = isinstance(self.selector, Device)
+        self._device = self.selector if given else Device.open(
+            self.selector, pipeline_cache=self.options.pipeline_cache)
         self._allocator = Allocator(self._device)
         report.stopwatch.mark("start the driver")
         report.growth.attribute("rest" if given else "driver")
@@ -93,7 +83,7 @@ class Host:
         if device is not None and not device.inherited:
             if allocator is not None:
                 allocator.close()
-            if device is not self._selector:
+            if device is not self.selector:
                 device.close()
 
     def end(self) -> None:

@@ -51,11 +51,8 @@ def find_runtime() -> Runtime:
 
 
 def functions_of(library: str) -> Runtime:
-    """The functions in a library that is loaded already, or in those it was linked with.
-
-    Raises:
-        VkrtError: the library is not loaded, or has not all of the functions.
-    """
+    """The functions in a loaded library, or in those it was linked with (VkrtError: it is not
+    loaded, or has not all of them)."""
     try:
         opened = ctypes.CDLL(library, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
         return Runtime(*(ctypes.cast(opened[name], ctypes.c_void_p).value or 0
@@ -66,11 +63,7 @@ def functions_of(library: str) -> Runtime:
 
 
 def installed_version() -> str:
-    """The release of ExecuTorch that is installed.
-
-    Raises:
-        PackageError: none is.
-    """
+    """The release of ExecuTorch that is installed (PackageError: none is)."""
     try:
         return version("executorch")
     except PackageNotFoundError:

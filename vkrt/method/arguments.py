@@ -27,8 +27,7 @@ class TensorInfo:
     """A method's input or output.
 
     Attributes:
-        name: from the program where it has one (see `vkrt.graph.names`), else "input_0",
-            "output_0", ...
+        name: the program's (see `vkrt.graph.names`), else "input_0", "output_0", ...
         sizes: upper bounds of the sizes.
         dtype: numpy's name of the dtype. A number counts as a tensor without dimensions, of int64,
             float64 or bool. "none" stands for None.
@@ -58,13 +57,8 @@ class TensorInfo:
 
 
 class HostMemory:
-    """A tensor in the memory of a host application, without the cost of a numpy array.
-
-    Args:
-        view: of its bytes; writable for an output.
-        dtype: numpy's name of a dtype that has as many bits on the device.
-        shape: its sizes.
-    """
+    """A tensor in the memory of a host application, without the cost of a numpy array. `dtype` is
+    numpy's name of one that has as many bits on the device; `view` is writable for an output."""
 
     def __init__(self, view: memoryview, dtype: str, shape: tuple[int, ...]):
         self.view = view
@@ -72,18 +66,11 @@ class HostMemory:
         self.shape = shape
 
     @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
     def size(self) -> int:
-        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def flat(self) -> Any:
-        """The elements by number."""
         import numpy as np
 
         return np.frombuffer(self.view, self.dtype)
@@ -109,14 +96,13 @@ class MethodMetadata:
 
 def metadata_of(graph: Graph) -> MethodMetadata:
     """What a caller has to know of a graph."""
-    inputs = _infos(graph.inputs, graph.input_names, "input")
-    inputs = [info if isinstance(value, (Tensor, Symbol)) else replace(info, fixed=(value,))
-              for info, value in zip(inputs, graph.inputs)]
-    return MethodMetadata(graph.name, inputs, _infos(graph.outputs, graph.output_names, "output"))
-
-
-def _infos(values: Sequence[Any], names: Sequence[str], kind: str) -> list[TensorInfo]:
-    return list(map(_info, values, names or default_names(kind, len(values))))
+    inputs = map(_info, graph.inputs,
+                 graph.input_names or default_names("input", len(graph.inputs)))
+    outputs = map(_info, graph.outputs,
+                  graph.output_names or default_names("output", len(graph.outputs)))
+    return MethodMetadata(graph.name, [
+        info if isinstance(value, (Tensor, Symbol)) else replace(info, fixed=(value,))
+        for info, value in zip(inputs, graph.inputs)], list(outputs))
 
 
 # Dtypes of Python's None, numbers and str
@@ -132,22 +118,14 @@ def _info(value: Any, name: str) -> TensorInfo:
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is an array of numpy."""
     import numpy as np
 
     return isinstance(value, np.ndarray)
 
 
 def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
-    """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__`.
-
-    Args:
-        dtype: the dtype that it should have, for messages.
-
-    Raises:
-        InputError: the value is none of these, is a list, or is on a device that the host cannot
-            read.
-    """
+    """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__` (InputError:
+    it is none of these, or the host cannot read it). `dtype` is for messages."""
     if isinstance(value, HostMemory):
         return value  # type: ignore[return-value]
     import numpy as np
@@ -195,19 +173,21 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
         return _check_buffer(value, info, label)
     if info.fixed or isinstance(value, NUMBER_TYPES):
         return _check_number(value, info, label)
-    array = as_array(value, label, info.dtype)
-    if str(array.dtype) != info.dtype or array.shape != info.sizes:
-        got = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        wrong = ""
-        if str(array.dtype) == info.dtype and array.ndim == len(info.sizes):
-            wrong = _wrong_dimension(array.shape, info)
-            if not wrong:
-                return _contiguous(array)
-        elif str(array.dtype) != info.dtype and not isinstance(array, HostMemory):
+    array, wrong = as_array(value, label, info.dtype), ""
+    if str(array.dtype) != info.dtype:
+        if not isinstance(array, HostMemory):
             wrong = (f"; pass x.to(torch.{info.dtype})" if hasattr(value, "detach") else
                      f"; pass numpy.asarray(x, '{info.dtype}')")
-        raise InputError(f"{label}: expected {info}, got {got}{wrong}")
-    return _contiguous(array)
+    elif len(array.shape) == len(info.sizes):
+        wrong = "" if array.shape == info.sizes else _wrong_dimension(array.shape, info)
+        if not wrong:
+            return _contiguous(array)
+    raise InputError(f"{label}: expected {info}, got {_described(array)}{wrong}")
+
+
+def _described(array: Any) -> str:
+    """An argument's dtype and sizes, as a `TensorInfo` is written."""
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
 
 
 def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
@@ -216,9 +196,10 @@ def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
         raise InputError(f"{label}: expected {info}, which a DeviceBuffer cannot hold: numbers and "
                          "tensors of 64-bit or int16 elements are passed as arrays")
     sizes = info.sizes if buffer.sizes is None else tuple(buffer.sizes)
-    if len(sizes) != len(info.sizes) or _wrong_dimension(sizes, info):
+    wrong = _wrong_dimension(sizes, info)
+    if len(sizes) != len(info.sizes) or wrong:
         raise InputError(f"{label}: expected {info}, got a DeviceBuffer of sizes {list(sizes)}"
-                         f"{_wrong_dimension(sizes, info)}")
+                         f"{wrong}")
     needed = math.prod(sizes) * itemsize(info.dtype)
     if buffer.nbytes < needed:
         raise InputError(f"{label}: expected a VkBuffer with {needed:,} bytes for {info}, got "
@@ -235,9 +216,10 @@ def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     import numpy as np
 
     array = np.empty(0) if value is None else as_array(value, label)
-    kinds = {"bool": "b", "int64": "iu", "float64": "fiu", "none": ""}.get(info.dtype, "")
-    if info.sizes or (value is not None
-                      and (array.size != 1 or array.dtype.kind not in kinds)):
+    if isinstance(array, HostMemory) and array.size == 1:
+        array = array.flat.reshape(())
+    kinds = {"bool": "b", "int64": "iu", "float64": "fiu"}.get(info.dtype, "")
+    if info.sizes or (value is not None and (array.size != 1 or array.dtype.kind not in kinds)):
         raise InputError(f"{label}: expected {info}, got {value!r}")
     if info.fixed and (value is None) != (info.fixed[0] is None) \
             or info.fixed and value is not None and array.item() != info.fixed[0]:
@@ -274,11 +256,8 @@ def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
 
 def check_output(array: Any, info: TensorInfo, index: int,
                  sizes: tuple[int, ...] | None = None) -> np.ndarray:
-    """An array the caller gave for an output, checked to fit and to be writable in place.
-
-    Args:
-        sizes: the output's sizes in this call; by default the bounds.
-    """
+    """An array the caller gave for an output, checked to fit and to be writable in place. `sizes`
+    are the output's in this call; by default the bounds."""
     wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
     if isinstance(array, DeviceBuffer):
         return _check_buffer(array, wanted, f"out {index} '{info.name}'")
@@ -289,22 +268,15 @@ def check_output(array: Any, info: TensorInfo, index: int,
     if not isinstance(array, np.ndarray) or str(array.dtype) != wanted.dtype \
             or array.shape != wanted.sizes or not array.flags.c_contiguous \
             or not array.flags.writeable:
-        got = (f"{array.dtype}[{','.join(map(str, array.shape))}]"
-               if isinstance(array, np.ndarray) else type(array).__name__)
+        got = _described(array) if isinstance(array, np.ndarray) else type(array).__name__
         raise InputError(f"out {index} '{info.name}': expected a contiguous, writable numpy array "
                          f"{wanted}, got {got}")
     return array
 
 
 def outputs_for(out: Out, values: Sequence[Any], metadata: MethodMetadata) -> list[Any]:
-    """Where the outputs of a call go, see `Method.execute`.
-
-    Args:
-        values: the outputs: tensors of the sizes that they have in this call, or numbers.
-
-    Raises:
-        InputError: an array of the caller does not fit.
-    """
+    """Where the outputs of a call go, see `Method.execute`. `values` are tensors of the sizes that
+    the outputs have in this call, or numbers."""
     infos = metadata.outputs
     if out is None:
         import numpy as np
@@ -322,14 +294,8 @@ def outputs_for(out: Out, values: Sequence[Any], metadata: MethodMetadata) -> li
 
 def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
                  operands: Sequence[Any]) -> None:
-    """Copies arrays of the inputs' dtypes and sizes to their memory.
-
-    Args:
-        operands: of the inputs; None for an input that no kernel reads.
-
-    Raises:
-        InputError: a 64-bit integer that a kernel reads does not fit into 32 bits.
-    """
+    """Copies arrays of the inputs' dtypes and sizes to their memory; an operand is None where no
+    kernel reads the input (InputError: a 64-bit integer does not fit into 32 bits)."""
     for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
         if operand is None or isinstance(array, DeviceBuffer):
             continue

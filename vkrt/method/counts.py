@@ -1,11 +1,10 @@
 """Counts: sizes that the data of a run decide, such as the number of elements that `nonzero` finds.
 
-Commands are recorded for fixed sizes, but a count is known only when the run computes it. So a run
-begins with the counts of the run before. The kernel that counts compares the result with the
-expected count, before anything uses the size. If they differ, the run ends there and begins anew at
-the sizes of the new count. A method with N counts begins at most N + 1 times, and once if the
-counts are those of the run before. Each attempt has the same inputs and states: states get their
-new values at the end of a run, and rows that a kernel wrote in the middle of it are written again.
+Commands are recorded for fixed sizes, so a run begins with the counts of the run before. The kernel
+that counts compares its result with the expected count, before anything uses the size. If they
+differ, the run begins anew at the sizes of the new count: at most N + 1 times with N counts. Each
+attempt has the same inputs and states: states get their new values at the end of a run, and rows
+that a kernel wrote in the middle of it are written again.
 """
 
 from __future__ import annotations
@@ -18,30 +17,22 @@ from vkrt.work.limits import Count, CountFound
 
 
 class Counts:
-    """The counts of a method. One run at a time.
-
-    Args:
-        counts: the counts of its graph, in the order in which a run computes them.
-    """
+    """The counts of a method, in the order in which a run computes them. One run at a time."""
 
     def __init__(self, counts: Sequence[Count]):
         self._counts = {count.number: count for count in counts}
-        # The counts that the last run found
-        self._last: Mapping[Count, int] = {}
+        self._last: Mapping[Count, int] = {}  # what the last run found
 
     def __bool__(self):
         return bool(self._counts)
 
     def run(self, begin: Callable[[Mapping[Count, int]], Instance],
             run: Callable[[Instance], None]) -> Instance:
-        """Runs the method once, at the counts of the data.
+        """Runs the method once, at the counts of the data; returns the instance that has run.
 
         Args:
             begin: makes an instance ready for counts (counts left out are as in the graph).
             run: runs the instance; raises `CountFound` where the data have another count.
-
-        Returns:
-            The instance that has run to its end.
 
         Raises:
             InputError: from `begin`; the program does not allow a count.

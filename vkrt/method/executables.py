@@ -24,17 +24,11 @@ MAX_PLAN_BYTES = 8 << 20
 
 
 class Ready(NamedTuple):
-    """A compiled method: what its load takes over.
-
-    Attributes:
-        executables: what it is compiled to.
-        mapper: the imports of its mapped weights.
-        shared: the weights that are on the device already.
-    """
+    """A compiled method: what its load takes over."""
 
     executables: Executables
-    mapper: Mapper
-    shared: SharedWeights = SharedWeights()
+    mapper: Mapper  # the imports of its mapped weights
+    shared: SharedWeights = SharedWeights()  # the weights that are on the device already
 
     def close(self) -> None:
         """Ends the imports and the use of shared weights; to be called once."""
@@ -57,7 +51,6 @@ class Executables:
         whole: plans `first` anew, with the graph's nodes, if `first` comes from a file.
 
     Attributes:
-        graph, first: see the arguments.
         shape: the shape of `first`.
         recent: the plans of shapes that were compiled at a run, and ran lately.
     """

@@ -1,9 +1,8 @@
 """Instances: a method's commands at one shape, over one state and one set of host buffers.
 
-For every new shape the graph is resolved, lowered and planned anew (plain Python, milliseconds; see
-`vkrt.method.loaded`). Each combination of shape, state and host buffers has its own handles and
-commands. All of them share the method's weights, pipelines and arena. The instances that ran lately
-are kept, within a bound on the host's memory: running one of them again costs nothing.
+Each combination has its own handles and commands; all of them share the method's weights, pipelines
+and arena. The instances that ran lately are kept, within a bound on the host's memory: running one
+of them again costs nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vkrt.compiler.shape import Shape, ShapePlan, value_of
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.executable.external_buffers import DeviceBuffer
+from vkrt.method.arguments import Out
 from vkrt.method.lru_cache import LruCache
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -30,19 +30,14 @@ MAX_BYTES = 32 << 20
 
 
 class ExternalBuffers(NamedTuple):
-    """The host's buffers among the arguments of a call.
-
-    Attributes:
-        inputs, outputs: (number of the input or output, buffer).
-    """
+    """The host's buffers among the arguments of a call: (number of the input or output, buffer)."""
 
     inputs: tuple[tuple[int, DeviceBuffer], ...] = ()
     outputs: tuple[tuple[int, DeviceBuffer], ...] = ()
 
     @classmethod
-    def among(cls, inputs: Sequence[Any], outputs: Sequence[Any]) -> ExternalBuffers:
-        """The buffers among these arguments."""
-        return cls(_buffers(inputs), _buffers(outputs))
+    def among(cls, inputs: Sequence[Any], out: Out) -> ExternalBuffers:
+        return cls(_buffers(inputs), _buffers(() if out is None or callable(out) else out))
 
     def __bool__(self):
         return bool(self.inputs or self.outputs)
@@ -54,19 +49,12 @@ def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:
 
 
 class Instance(NamedTuple):
-    """A method at one shape, over one state.
-
-    Attributes:
-        plan: of the method at this shape.
-        compute: runs it.
-        state: what the method keeps from run to run.
-        buffers: the host's buffers that its commands are recorded with.
-        binding: how the commands use these buffers; None without any.
-    """
+    """A method at one shape, over one state."""
 
     plan: ShapePlan
     compute: ComputeGraph
     state: StateMemory
+    # The host's buffers that its commands are recorded with, and how these use them
     buffers: ExternalBuffers = ExternalBuffers()
     binding: ExternalBinding | None = None
 
@@ -76,11 +64,7 @@ class Instance(NamedTuple):
         return STEP_BYTES * self.plan.execution.steps
 
     def check(self, arrays: Sequence[np.ndarray]) -> None:
-        """Compares inputs with the plan's limits.
-
-        Raises:
-            InputError: an element is outside its limits.
-        """
+        """Raises InputError where an element of an input is outside the plan's limits."""
         for limit in self.plan.limits:
             value = value_of(limit.read, arrays)
             if not limit.low <= value <= limit.high:
@@ -127,12 +111,10 @@ class Instances:
         self._ready: Instance | None = None
 
     def __iter__(self) -> Iterator[Instance]:
-        """All instances that are kept."""
         return iter([instance for cache in (self._over_arrays, self._over_buffers)
                      for _, instance in cache])
 
     def get(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance | None:
-        """The instance of a shape, a state and the host's buffers, if it is kept."""
         return self._cache(buffers).get((shape, state, buffers))
 
     def add(self, shape: Shape, instance: Instance) -> None:
@@ -192,7 +174,6 @@ class Instances:
             self._ready.compute.wait()
 
     def unbind(self) -> None:
-        """Unbinds all instances from the arena."""
         for instance in self:
             instance.compute.unbind()
 

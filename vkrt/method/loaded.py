@@ -19,7 +19,6 @@ from vkrt.executable.weights import StagedRead, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.executables import Executables, Ready
-from vkrt.method.initial_values import InitialValues
 from vkrt.method.instances import ExternalBuffers, Instance, Instances
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
@@ -45,13 +44,8 @@ class Loaded:
     One thread at a time. If loading fails, nothing stays allocated.
 
     Attributes:
-        device: the open device.
-        executables: what it is compiled to.
-        shared: the weights that other methods of the program have on the device.
-        mapper: the imports of its mapped weights.
-        allocator: allocates and accounts for the memory.
+        executables, mapper, shared: of what it is compiled to, see `Ready`.
         states: what it keeps from run to run.
-        initial: the initial values of the states.
         state: the memory of the state that the method has from the start.
         instances: the instances that ran lately.
     """
@@ -109,7 +103,6 @@ class Loaded:
         plan = executables.first.executable
         figures, weight_plan = plan.figures, plan.weights
         self.states = plan.states
-        self.initial = InitialValues(self.states.tensors, self._sources, self.options.prefetch)
         self.allocator = allocator or resources.enter_context(closing(Allocator(self.device)))
         arena = Arena(self.allocator, resources.enter_context(closing(Allocator(self.device))))
         resources.callback(_close_all, self._states)
@@ -188,7 +181,6 @@ class Loaded:
                 break
 
     def phase(self, name: str) -> None:
-        """Notes a checkpoint in the report."""
         self.report.phase(name, self.allocator)
         debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
 
@@ -213,8 +205,6 @@ class Loaded:
         return instance
 
     def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
-        """A new instance: the shape did not run lately, or not over this state or these buffers."""
-
         def instance() -> Instance:
             plan = self._plan_at(shape)
             try:
@@ -258,7 +248,6 @@ class Loaded:
         return instance
 
     def _compile_at(self, shape: Shape) -> ShapePlan:
-        """Compiles the method for a shape that is new, or did not run for long."""
         from vkrt.compiler.compiler import plan_at
         from vkrt.lowering.lowering import lower
 
@@ -344,11 +333,24 @@ class Loaded:
         try:
             state.allocate()
             self.report.further_state(state.nbytes, self.allocator)
-            self.initial.give(state)
+            self.reset(state)
         except BaseException:
             self.close_state(state)
             raise
         return state
+
+    def reset(self, state: StateMemory) -> None:
+        """Sets the initial values of a state, from the program's files. No run may use the state.
+
+        Raises:
+            FormatError: a file was changed since it was opened.
+            OSError: a file cannot be read.
+        """
+        if self.states.tensors:
+            for source in self._sources:
+                source.check_unchanged()
+            with Reader(self._sources, self.options.prefetch) as reader:
+                state.reset(reader)
 
     def close_state(self, state: StateMemory) -> None:
         """Releases a state that `new_state` made."""
@@ -372,7 +374,7 @@ class Loaded:
         return weights
 
     def abandon(self) -> None:
-        """Forgets everything unreleased, because it is the parent process's; see `Method.close`."""
+        """Forgets everything unreleased: it is the parent process's."""
         self._resources.pop_all()
 
     def close(self) -> None:

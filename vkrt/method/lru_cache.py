@@ -1,7 +1,6 @@
-"""LruCache: values by key. The least recently used values are removed when all take too many bytes.
+"""LruCache: values by key; the least recently used are removed when all take too many bytes.
 
-A signal handler may raise anywhere in here (Ctrl-C). So each change is one operation of a
-dictionary, which is atomic.
+A signal handler may raise anywhere (Ctrl-C), so each change is one operation of a dictionary.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ class _Entry(Generic[Value]):
 
 
 class LruCache(Generic[Key, Value]):
-    """A cache that is bounded by the bytes of its values.
-
-    Args:
-        max_bytes: of all values together; `LEAST` values may take more.
-    """
+    """A cache whose values take `max_bytes` together; `LEAST` of them may take more."""
 
     def __init__(self, max_bytes: int):
         self.max_bytes = max_bytes
@@ -70,10 +65,8 @@ class LruCache(Generic[Key, Value]):
         return result
 
     def add(self, key: Key, value: Value, nbytes: int) -> None:
-        """Adds a value as the most recently used one."""
         self._uses += 1
         self._entries[key] = _Entry(value, nbytes, self._uses)
 
     def remove(self, key: Key) -> None:
-        """Removes a key and its value."""
         del self._entries[key]

@@ -174,8 +174,8 @@ class Method(DeviceBound):
             return self._collect(instance, results)
 
     def start(self, inputs: Sequence[Any] | Mapping[str, Any], out: Out = None,
-              state: State | None = None,
-              waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> Run:
+              state: State | None = None, waits: Sequence[Semaphore] = (),
+              signals: Sequence[Semaphore] = ()) -> Run:
         """Begins a run, and does not wait for its end.
 
         The next call of the method waits for the run: runs keep the order of the calls. If the host
@@ -217,16 +217,36 @@ class Method(DeviceBound):
         return run
 
     def _call(self, inputs: Any) -> list[Any]:
-        """The arguments, checked."""
+        """The inputs of a call, checked and in order."""
         self._device.check_process()
-        return self._arrays(inputs)
+        if not isinstance(inputs, (list, tuple)) or (
+                len(inputs) == 1 and isinstance(inputs[0], Mapping)):
+            inputs = in_order(inputs, {}, self.metadata)
+        infos = self.metadata.inputs
+        check_count(inputs, infos, self.metadata.name)
+        return [check_input(value, info, index)
+                for index, (value, info) in enumerate(zip(inputs, infos))]
+
+    def _ready(self, arrays: Sequence[Any], state: State | None = None, out: Out = None,
+               counts: Mapping[Count, int] | None = None) -> Instance:
+        """The instance for the arguments of a call, ready to run, with the inputs checked."""
+        self._queue.check_open()
+        self._queue.wait()
+        memory = self._loaded.state
+        if state is not None:
+            memory = state.memory
+            if state.method is not self or memory.closed:
+                raise another_state(self.metadata.name)
+        shape = Shape.of(self._loaded.executables.graph, arrays, counts or {})
+        instance = self._loaded.ready(shape, memory, ExternalBuffers.among(arrays, out))
+        instance.check(arrays)
+        return instance
 
     def _begin(self, arrays: Sequence[Any], out: Out, state: State | None,
                ) -> tuple[Instance, list[Any]]:
         """The instance of a call, its inputs written, and where its outputs will go."""
         self._watch_first_run()
-        instance = self._ready(Shape.of(self._loaded.executables.graph, arrays), state, arrays, out)
-        instance.check(arrays)
+        instance = self._ready(arrays, state, out)
         results = outputs_for(out, instance.plan.graph.outputs, self.metadata)
         write_inputs(instance.compute, arrays, instance.plan.execution.inputs)
         return instance, results
@@ -240,8 +260,7 @@ class Method(DeviceBound):
                          has_semaphores: Any) -> list[Any]:
         """A call of a method with sizes that the data decide."""
         self._watch_first_run()
-        buffers = ExternalBuffers.among(arrays, () if out is None or callable(out) else out)
-        if buffers or has_semaphores:
+        if ExternalBuffers.among(arrays, out) or has_semaphores:
             raise InputError(f"method '{self.metadata.name}': sizes in it depend on the data, and "
                              "a run may begin more than once; pass arrays in the place of buffers "
                              "of the host's, and no semaphores")
@@ -250,18 +269,12 @@ class Method(DeviceBound):
 
     def _run_counted(self, arrays: Sequence[Any], state: State | None = None) -> Instance:
         """Runs a method with sizes that the data decide; the returned instance has the outputs."""
-        def begin(counts: Mapping[Count, int]) -> Instance:
-            shape = Shape.of(self._loaded.executables.graph, arrays, counts)
-            instance = self._ready(shape, state, arrays)
-            instance.check(arrays)
-            return instance
-
         def run(instance: Instance) -> None:
             write_inputs(instance.compute, arrays, instance.plan.execution.inputs)
             with self._queue.running():
                 instance.compute.run(_run_kernel)
 
-        return self._counts.run(begin, run)
+        return self._counts.run(lambda counts: self._ready(arrays, state, counts=counts), run)
 
     def _collect(self, instance: Instance, results: list[Any]) -> list[Any]:
         """Copies the outputs of a finished run to `results`, and returns these."""
@@ -329,18 +342,12 @@ class Method(DeviceBound):
         from vkrt.plan.commands import profiled_plan
         from vkrt.runtime.timed_runs import time_runs
 
-        self._device.check_process()
+        arrays = self._call(inputs)
         if repeat < 1:
             raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
         timestamps = takes_timestamps(clock, self._device)
-        arrays = self._arrays(inputs)
         with self._queue.lock:
-            if self._counts:
-                instance = self._run_counted(arrays)
-            else:
-                shape = Shape.of(self._loaded.executables.graph, arrays)
-                instance = self._ready(shape, None, arrays)
-                instance.check(arrays)
+            instance = self._run_counted(arrays) if self._counts else self._ready(arrays)
             compute, execution = instance.compute, instance.plan.execution
 
             def write() -> None:
@@ -351,8 +358,10 @@ class Method(DeviceBound):
             if isinstance(planned, Executable):
                 planned = self._planned_as(execution)
             plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
-            runs = time_runs(compute, plan, write, _run_kernel, timestamps, repeat + 1)
-        return summarize(planned.graph, planned.work, self._device, runs[1:],
+            # The run that has found the counts is the one that is not timed.
+            runs = time_runs(compute, plan, write, _run_kernel, timestamps,
+                             repeat if self._counts else repeat + 1)
+        return summarize(planned.graph, planned.work, self._device, runs[-repeat:],
                          "device" if timestamps else "host")
 
     def _planned_as(self, execution: ExecutionPlan) -> Planned:
@@ -363,28 +372,6 @@ class Method(DeviceBound):
                                    " is another one than is made now; load it with "
                                    "plan_cache='off' to profile it")
         return planned
-
-    def _arrays(self, inputs: Any) -> list[np.ndarray]:
-        infos = self.metadata.inputs
-        if not isinstance(inputs, (list, tuple)) or (
-                len(inputs) == 1 and isinstance(inputs[0], Mapping)):
-            inputs = in_order(inputs, {}, self.metadata)
-        check_count(inputs, infos, self.metadata.name)
-        return [check_input(value, info, index)
-                for index, (value, info) in enumerate(zip(inputs, infos))]
-
-    def _ready(self, shape: Shape, state: State | None, arrays: Sequence[Any],
-               out: Out = None) -> Instance:
-        """The instance of a shape, a state and the host's buffers, ready to run."""
-        self._queue.check_open()
-        self._queue.wait()
-        memory = self._loaded.state
-        if state is not None:
-            memory = state.memory
-            if state.method is not self or memory.closed:
-                raise another_state(self.metadata.name)
-        buffers = ExternalBuffers.among(arrays, () if out is None or callable(out) else out)
-        return self._loaded.ready(shape, memory, buffers)
 
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.

@@ -28,11 +28,7 @@ Run = tuple[float, float, list[tuple[float, float]]]
 
 
 def takes_timestamps(clock: str, device: Any) -> bool:
-    """Whether a profile with this clock goes by the device's timestamps.
-
-    Raises:
-        InputError: unknown clock.
-    """
+    """Whether a profile with this clock goes by the device's timestamps (InputError: unknown)."""
     if clock not in CLOCKS:
         raise InputError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
     return clock == "device" or (clock == "auto" and device.timestamp_bits > 0)
@@ -146,7 +142,6 @@ class Profile:
 
 
 def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, ...]:
-    """The cells of the columns `RATES`."""
     rate = 1 / seconds if seconds else 0.0
     return (f"{1e3 * seconds:.3f}", f"{100 * seconds / whole:.1f}", f"{nbytes / 1e6:.3f}",
             f"{flops * rate / 1e9:.2f}", f"{nbytes * rate / 1e9:.2f}")
@@ -154,13 +149,7 @@ def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, 
 
 def summarize(graph: Graph, work: CommandList, device: Any, runs: Sequence[Run], clock: str,
               ) -> Profile:
-    """The profile of some runs.
-
-    Args:
-        device: an open device.
-        runs: at least one.
-        clock: "device" or "host".
-    """
+    """The profile of some runs, by the clock "device" or "host"."""
     ceiling = policy_of(device.info).ceiling
     if ceiling is not None:
         ceiling = ceiling.of_cores(usable_cores())

@@ -15,10 +15,6 @@ from vkrt.vk import interruption
 class RunQueue:
     """Turns at a method.
 
-    Args:
-        device: the method's.
-        name: of the method.
-
     Attributes:
         lock: held by the thread whose turn it is.
         closed: whether the method is closed.
@@ -50,7 +46,6 @@ class RunQueue:
             yield
 
     def check_open(self) -> None:
-        """Raises ClosedError where the method is closed."""
         if self.closed:
             raise ClosedError(f"method '{self.name}' is closed; load the program again")
 
@@ -83,13 +78,7 @@ class RunQueue:
 
     def left_on_device(self, copied_bytes: int, is_done: Callable[[], bool],
                        collect: Callable[[], list[Any]]) -> Run:
-        """A run that was submitted to the device.
-
-        Args:
-            copied_bytes: see `Run`.
-            is_done: whether the device is done with it.
-            collect: waits for the device and gives the outputs.
-        """
+        """A run that was submitted to the device; `collect` waits for it and gives the outputs."""
         run = Run(copied_bytes, lambda: self._is_done(run, is_done), self._finish)
         self._in_flight = lambda: self._end(run, collect)
         return run

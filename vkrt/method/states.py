@@ -68,7 +68,7 @@ class State(DeviceBound):
             ForkedError: in a process that was forked after the method was loaded.
         """
         with self._turn() as memory:
-            self._loaded.initial.give(memory)
+            self._loaded.reset(memory)
 
     def save(self) -> dict[str, np.ndarray]:
         """Returns the values as arrays by name; see `reset` for what is raised.
@@ -113,7 +113,6 @@ def another_state(method: str) -> InputError:
 
 
 def arrays_of(tensors: tuple[StateTensor, ...], values: list[bytearray]) -> dict[str, np.ndarray]:
-    """Saved bytes as arrays, by the names of the states."""
     import numpy as np
 
     return {tensor.name: np.frombuffer(value, tensor.dtype).reshape(tensor.sizes)
@@ -121,11 +120,7 @@ def arrays_of(tensors: tuple[StateTensor, ...], values: list[bytearray]) -> dict
 
 
 def bytes_of(tensors: tuple[StateTensor, ...], values: Mapping[str, np.ndarray]) -> list[bytes]:
-    """Arrays as bytes, in the order of the states.
-
-    Raises:
-        InputError: a name is missing or unknown, or an array has another dtype or other sizes.
-    """
+    """Arrays as bytes, in the order of the states (InputError: they do not fit these)."""
     import numpy as np
 
     names = [tensor.name for tensor in tensors]

@@ -12,18 +12,12 @@ from vkrt.vk.device import Device
 
 def html_of(name: str, device: Device, methods: Iterable[Method],
             memory: MemoryReport) -> str:
-    """Inputs, outputs, bytes and placements of a program.
-
-    Args:
-        name: of its file.
-        device, methods, memory: of the program.
-    """
+    """Inputs, outputs, bytes and placements of a program; `name` is that of its file."""
     rows = [("program", name), ("device", device.info.name)]
     for method in methods:
         for kind, infos in (("input", method.metadata.inputs),
                             ("output", method.metadata.outputs)):
-            rows += [(f"{kind} {info.name} of {method.metadata.name}", str(info))
-                     for info in infos]
+            rows += [(f"{kind} {info.name} of {method.metadata.name}", str(info)) for info in infos]
     rows += [(name, f"{nbytes:,} B") for name, nbytes in (
         ("weights", memory.weights), ("activations", memory.activations),
         ("state", memory.state), ("planned peak", memory.planned_peak),

@@ -28,13 +28,7 @@ from vkrt.pte.instruction import (
     KernelCall,
     MoveCall,
 )
-from vkrt.pte.plan import (
-    DelegateRef,
-    ExecutionPlan,
-    OptionalTensorList,
-    TensorList,
-    TensorMeta,
-)
+from vkrt.pte.plan import DelegateRef, ExecutionPlan, OptionalTensorList, TensorList, TensorMeta
 from vkrt.pte.span import Span
 from vkrt.pte.values import BoolList, DoubleList
 

@@ -43,7 +43,6 @@ class Program:
     nbytes: int
 
     def plan(self, name: str) -> ExecutionPlan | None:
-        """The method of that name."""
         return next((plan for plan in self.plans if plan.name == name), None)
 
 
@@ -76,7 +75,7 @@ def _read_root(root: Table, area: Span, nbytes: int) -> Program:
     return Program(
         version=version,
         plans=plans,
-        named_data=read_named_data(root, 7, storage.segments),
+        named_data={key: span for key, span, _ in read_named_data(root, 7, storage.segments)},
         constants=storage.constants,
         mutable=storage.mutable,
         nbytes=nbytes,

@@ -13,12 +13,7 @@ from vkrt.pte.external import External
 from vkrt.pte.flatbuffer import Buffer, Table
 from vkrt.pte.instruction import ids_below
 from vkrt.pte.span import Span, byte_view, fail
-from vkrt.pte.values import BoolList, DoubleList, kind_of
-
-__all__ = [
-    "BoolList", "Constant", "DoubleList", "IntList", "OperatorCall", "SymInt", "Value",
-    "ValueList", "VkGraph", "VkTensor", "read_delegate",
-]
+from vkrt.pte.values import READERS, BoolList, DoubleList, kind_of
 
 IDENTIFIER = b"VK00"
 HEADER_LENGTH = 30
@@ -85,11 +80,8 @@ class OperatorCall:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The bytes of a constant.
-
-    `span` lies in the program's file (`source` 0), or in the `.ptd` file of that number, which has
-    `key`. Equal constants share a key, even if an operator changes them in place.
-    """
+    """The bytes of a constant, in the program's file (`source` 0) or the `.ptd` file of that
+    number. Equal constants share a key, even if an operator changes them in place."""
 
     key: str | None
     span: Span
@@ -113,8 +105,6 @@ def read_delegate(data: object, span: Span, named_data: dict[str, Span],
     """Read the graph of the delegate whose blob is `span` of the file `data`.
 
     Args:
-        data: the whole `.pte` file.
-        span: DelegateRef.span.
         named_data: Program.named_data.
         external: what read_externals returned; None if there are no `.ptd` files.
 
@@ -136,7 +126,7 @@ def _read_root(root: Table, file: Span, area: Span, named_data: dict[str, Span],
     _check_lists(root, values)
     for _ in root.tables(6, "shaders", "VkBytes"):
         root.fail(6, "shaders", "no shaders, as every known exporter writes", "some")
-    needs = _constant_needs(root, values)
+    needs = _constant_needs(values)
     constants = tuple(
         _read_constant(table, needs.get(index), area, named_data, external)
         for index, table in enumerate(root.tables(5, "constants", "VkBytes")))
@@ -182,36 +172,13 @@ def _read_header(view: memoryview, blob: Span) -> tuple[Span, Span]:
                                  "VH00 header.bytes_size", at + 22)
 
 
-_KINDS = {1: "Null", 2: "Int", 3: "Double", 4: "Bool", 5: "VkTensor", 6: "IntList",
-          7: "DoubleList", 8: "BoolList", 9: "ValueList", 10: "String", 11: "SymInt"}
+_KINDS = ("Null", "Int", "Double", "Bool", "VkTensor", "IntList", "DoubleList", "BoolList",
+          "ValueList", "String", "SymInt")
 
 
 def _read_value(table: Table) -> Value:
-    tag = table.u8(0, "value_type")
-    if tag not in _KINDS:
-        table.fail(0, "value_type", "1 to 11", tag)
-    if tag == 1:
-        return None
-    value = table.child(1, "value", _KINDS[tag])
-    if tag == 2:
-        return value.i64(0, "int_val")
-    if tag == 3:
-        return value.f64(0, "double_val")
-    if tag == 4:
-        return value.boolean(0, "bool_val")
-    if tag == 5:
-        return _read_tensor(value)
-    if tag == 6:
-        return IntList(value.numbers(0, "items", "q"))
-    if tag == 7:
-        return DoubleList(value.floats(0, "items"))
-    if tag == 8:
-        return BoolList(value.booleans(0, "items"))
-    if tag == 9:
-        return ValueList(value.numbers(0, "items", "i"))
-    if tag == 10:
-        return value.text(0, "string_val")
-    return SymInt(value.i32(0, "value"))
+    value = table.union(0, "value", _KINDS)
+    return None if value is None else _READERS[value.name](value)
 
 
 def _read_tensor(table: Table) -> VkTensor:
@@ -241,6 +208,14 @@ def _read_tensor(table: Table) -> VkTensor:
     return VkTensor(dtype, sizes, constant, mem_obj, storage, layout, VK_DATATYPES[staging])
 
 
+_READERS = READERS | {
+    "VkTensor": _read_tensor,
+    "IntList": lambda table: IntList(table.numbers(0, "items", "q")),
+    "ValueList": lambda table: ValueList(table.numbers(0, "items", "i")),
+    "SymInt": lambda table: SymInt(table.i32(0, "value")),
+}
+
+
 def _check_lists(root: Table, values: tuple[Value, ...]) -> None:
     """Ids in value lists exist and are no lists: lists in lists could contain themselves."""
     lists = (IntList, DoubleList, BoolList, ValueList)
@@ -265,7 +240,7 @@ def _boundary(root: Table, slot: int, field: str, values: tuple[Value, ...]) -> 
     return ids
 
 
-def _constant_needs(root: Table, values: tuple[Value, ...]) -> dict[int, int]:
+def _constant_needs(values: tuple[Value, ...]) -> dict[int, int]:
     """Bytes that the tensors which refer to a constant need of it, by constant index."""
     needs: dict[int, int] = {}
     for value in values:

@@ -4,6 +4,8 @@ The program's tensors use PyTorch's ScalarType numbers; the delegate's use a sho
 of its own. Both become the same names here.
 """
 
+from math import prod
+
 from vkrt.pte.span import fail
 from vkrt.work.tensor import ITEMSIZE
 
@@ -27,13 +29,6 @@ MAX_RANK = 16
 MAX_NBYTES = (1 << 63) - 1
 
 
-def numel_of(sizes: tuple[int, ...]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
-
-
 class Extent:
     """Elements and bytes of a tensor: the base of a dataclass that has sizes and a dtype."""
 
@@ -43,7 +38,7 @@ class Extent:
 
     @property
     def numel(self) -> int:
-        return numel_of(self.sizes)
+        return prod(self.sizes)
 
     @property
     def nbytes(self) -> int:
@@ -51,16 +46,13 @@ class Extent:
 
 
 def nbytes_of(dtype: str, sizes: tuple[int, ...], what: str, at: int) -> int:
-    """Bytes of the contiguous tensor, after checking rank and magnitude of `sizes`.
-
-    Sizes that are negative, too many, or whose product does not fit 63 bits are a FormatError
-    about the field `what` at file offset `at`.
-    """
+    """Bytes of the contiguous tensor. Sizes that are negative, too many, or whose product does not
+    fit 63 bits are a FormatError about the field `what` at file offset `at`."""
     if len(sizes) > MAX_RANK:
         fail(what, at, f"at most {MAX_RANK} dimensions", f"{len(sizes)} dimensions")
     if sizes and min(sizes) < 0:
         fail(what, at, "sizes that are not negative", sizes)
-    nbytes = numel_of(sizes) * ITEMSIZE[dtype]
+    nbytes = prod(sizes) * ITEMSIZE[dtype]
     if nbytes > MAX_NBYTES:
         fail(what, at, "a tensor of less than 2**63 bytes", f"{dtype}{list(sizes)}")
     return nbytes

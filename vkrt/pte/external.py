@@ -11,7 +11,7 @@ from struct import unpack_from
 from vkrt.errors import FormatError
 from vkrt.pte.dtype import MAX_RANK, SCALAR_TYPES
 from vkrt.pte.flatbuffer import Buffer, Table
-from vkrt.pte.segments import pick, read_segments
+from vkrt.pte.segments import read_named_data, read_segments
 from vkrt.pte.span import Span, byte_view, fail, show
 
 IDENTIFIER = b"FT01"
@@ -22,17 +22,11 @@ HEADER_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class ExternalData:
-    """Named bytes of a `.ptd` file.
-
-    Attributes:
-        span: where they are in that file.
-        source: which file: 1 and up, in the order given (0 is the program).
-        layout: (dtype, sizes) of the tensor they are, where the file says so.
-    """
+    """Named bytes of a `.ptd` file."""
 
     span: Span
-    source: int = 1
-    layout: tuple[str, tuple[int, ...]] | None = None
+    source: int = 1  # number of the file, in the order given (0 is the program)
+    layout: tuple[str, tuple[int, ...]] | None = None  # (dtype, sizes), where the file says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +37,8 @@ class External:
     named: dict[str, ExternalData] = field(default_factory=dict)
 
     def find(self, key: str, what: str, at: int | None = None) -> ExternalData:
-        """The data with this key.
-
-        Args:
-            what, at: what needs the key, and the file offset where it says so, for the message.
-
-        Raises:
-            FormatError: none of the files has it.
-        """
+        """The data with this key, which `what` at this file offset needs (FormatError: no file has
+        it)."""
         if key in self.named:
             return self.named[key]
         hint = (f"none of the data files has it ({', '.join(self.files)})" if self.files
@@ -61,16 +49,13 @@ class External:
 
 
 def read_external(data: object, source: int = 1) -> dict[str, ExternalData]:
-    """The named bytes of one `.ptd` file, by key.
-
-    Raises:
-        FormatError: a byte is not what the format allows.
-    """
+    """The named bytes of one `.ptd` file, by key (FormatError)."""
     with byte_view(data) as view:
         flatbuffer_size, area = _read_header(view)
         with view[:flatbuffer_size] as flatbuffer:
             root = Buffer(flatbuffer).root("FlatTensor", IDENTIFIER)
-            return _read_named(root, read_segments(root, 1, area), source)
+            return {key: ExternalData(span, source, _read_layout(table)) for key, span, table
+                    in read_named_data(root, 2, read_segments(root, 1, area))}
 
 
 def read_externals(program: object, named_data: dict[str, Span],
@@ -109,18 +94,6 @@ def read_externals(program: object, named_data: dict[str, Span],
 def _bytes(files: Sequence[tuple[str, object]], entry: ExternalData) -> memoryview:
     view = byte_view(files[entry.source][1])
     return view[entry.span.offset:entry.span.end]
-
-
-def _read_named(root: Table, segments: tuple[Span, ...], source: int) -> dict[str, ExternalData]:
-    """The vector of NamedData{key, segment_index u32, tensor_layout}."""
-    named: dict[str, ExternalData] = {}
-    for table in root.tables(2, "named_data", "NamedData"):
-        key = table.text(0, "key")
-        if key in named:
-            table.fail(0, "key", "keys that differ", key)
-        span = pick(segments, table.u32(1, "segment_index"), table, 1, "segment_index")
-        named[key] = ExternalData(span, source, _read_layout(table))
-    return named
 
 
 def _read_layout(named: Table) -> tuple[str, tuple[int, ...]] | None:

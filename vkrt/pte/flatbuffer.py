@@ -14,7 +14,7 @@ Files made by real writers stay well inside, because their objects do not overla
 
 from collections.abc import Iterator
 from struct import Struct, unpack_from
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from vkrt.pte.span import Span, fail
 
@@ -61,10 +61,9 @@ class Buffer:
     def follow(self, pos: int, what: str) -> int:
         """The position that the u32 offset stored at `pos` leads to; 4 bytes there exist."""
         offset = _U32.unpack_from(self.view, pos)[0]
-        target: int = pos + offset
-        if offset < 4 or target > self.size - 4:
+        if offset < 4 or pos + offset > self.size - 4:
             fail(what, self.base + pos, f"an offset of 4 to {self.size - 4 - pos}", offset)
-        return target
+        return pos + offset
 
     def string_at(self, pos: int, what: str) -> str:
         count = _U32.unpack_from(self.view, pos)[0]
@@ -73,8 +72,7 @@ class Buffer:
             fail(what, self.base + pos, f"a string of less than {self.size - start} bytes", count)
         self.spend(count + 4, what, pos)
         if self.view[start + count] != 0:
-            fail(what, self.base + start + count, "a zero after the text",
-                 self.view[start + count])
+            fail(what, self.base + start + count, "a zero after the text", self.view[start + count])
         raw = bytes(self.view[start:start + count])
         try:
             return raw.decode("utf-8")
@@ -106,8 +104,7 @@ class Table:
             fail(f"{name} vtable size", buffer.base + vtable,
                  f"an even number of 4 to {buffer.size - vtable}", vtable_size)
         if size < 4 or pos + size > buffer.size:
-            fail(f"{name} table size", buffer.base + vtable + 2,
-                 f"4 to {buffer.size - pos}", size)
+            fail(f"{name} table size", buffer.base + vtable + 2, f"4 to {buffer.size - pos}", size)
         self.vtable = vtable
         self.vtable_size = vtable_size
         self.size = size
@@ -124,24 +121,22 @@ class Table:
         if offset < 4 or offset + nbytes > self.size:
             fail(f"{self.name}.{field} slot", self.buffer.base + entry,
                  f"0 or 4 to {self.size - nbytes}", offset)
-        position: int = self.pos + offset
-        return position
+        return self.pos + offset
 
     def at(self, slot: int) -> int:
         """File offset of a field, for messages: the table's own where the field is absent."""
         entry = 4 + 2 * slot
         if entry >= self.vtable_size:
             return self.buffer.base + self.pos
-        offset: int = _U16.unpack_from(self.buffer.view, self.vtable + entry)[0]
-        return self.buffer.base + self.pos + offset
+        return (self.buffer.base + self.pos
+                + _U16.unpack_from(self.buffer.view, self.vtable + entry)[0])
 
     def fail(self, slot: int, field: str, expected: str, got: object) -> NoReturn:
         fail(f"{self.name}.{field}", self.at(slot), expected, got)
 
-    def _number(self, slot: int, field: str, kind: Struct, default: int) -> int:
+    def _number(self, slot: int, field: str, kind: Struct, default: Any) -> Any:
         pos = self.field(slot, field, kind.size)
-        value: int = kind.unpack_from(self.buffer.view, pos)[0] if pos else default
-        return value
+        return kind.unpack_from(self.buffer.view, pos)[0] if pos else default
 
     def u8(self, slot: int, field: str, default: int = 0) -> int:
         return self._number(slot, field, _U8, default)
@@ -165,9 +160,7 @@ class Table:
         return self._number(slot, field, _U8, default) != 0
 
     def f64(self, slot: int, field: str, default: float = 0.0) -> float:
-        pos = self.field(slot, field, 8)
-        value: float = _F64.unpack_from(self.buffer.view, pos)[0] if pos else default
-        return value
+        return self._number(slot, field, _F64, default)
 
     def _target(self, slot: int, field: str, required: bool) -> int:
         """Position that an offset field leads to, 0 when it is absent."""
@@ -187,7 +180,6 @@ class Table:
         return self.buffer.string_at(self._target(slot, field, True), f"{self.name}.{field}")
 
     def table(self, slot: int, field: str, name: str) -> "Table | None":
-        """A table, or the member of a union (whose tag is the u8 in the slot before)."""
         pos = self._target(slot, field, False)
         return Table(self.buffer, pos, name) if pos else None
 
@@ -195,20 +187,29 @@ class Table:
         """A table that has to be there."""
         return Table(self.buffer, self._target(slot, field, True), name)
 
+    def union(self, slot: int, field: str, kinds: tuple[str, ...]) -> "Table | None":
+        """The member of a union, whose name is its kind: the u8 in `slot`, "<field>_type", counts
+        these from 1. A Null is None: its table is empty, and some writers leave it out."""
+        tag = self.u8(slot, f"{field}_type")
+        if not 1 <= tag <= len(kinds):
+            self.fail(slot, f"{field}_type", f"1 to {len(kinds)}", tag)
+        kind = kinds[tag - 1]
+        return None if kind == "Null" else self.child(slot + 1, field, kind)
+
     def _vector(self, slot: int, field: str, itemsize: int) -> tuple[int, int]:
         """Position of the first item and the count, which was checked to fit the buffer."""
         pos = self._target(slot, field, False)
         if not pos:
             return 0, 0
         buffer = self.buffer
-        count: int = _U32.unpack_from(buffer.view, pos)[0]
+        count = _U32.unpack_from(buffer.view, pos)[0]
         room = (buffer.size - pos - 4) // itemsize
         if count > room:
             fail(f"{self.name}.{field} length", buffer.base + pos, f"at most {room} items", count)
         return pos + 4, count
 
     def numbers(self, slot: int, field: str, code: str, most: int | None = None) -> tuple[int, ...]:
-        """A vector of integers. `code` is B i I q or Q of `struct`; `most` bounds the length."""
+        """A vector of numbers. `code` is B i I q Q or d of `struct`; `most` bounds the length."""
         start, count = self._vector(slot, field, _ITEM_BYTES[code])
         if most is not None and count > most:
             self.fail(slot, field, f"at most {most} items", count)
@@ -216,9 +217,7 @@ class Table:
         return unpack_from(f"<{count}{code}", self.buffer.view, start) if count else ()
 
     def floats(self, slot: int, field: str) -> tuple[float, ...]:
-        start, count = self._vector(slot, field, 8)
-        self.buffer.spend(count * 8, f"{self.name}.{field}", start)
-        return unpack_from(f"<{count}d", self.buffer.view, start) if count else ()
+        return self.numbers(slot, field, "d")
 
     def booleans(self, slot: int, field: str) -> tuple[bool, ...]:
         return tuple(item != 0 for item in self.numbers(slot, field, "B"))
@@ -235,7 +234,6 @@ class Table:
         return bytes(self.buffer.view[start:start + count])
 
     def tables(self, slot: int, field: str, name: str) -> "Iterator[Table]":
-        """A vector of tables, one at a time."""
         start, count = self._vector(slot, field, 4)
         what = f"{self.name}.{field}"
         for pos in range(start, start + 4 * count, 4):

@@ -7,11 +7,8 @@ from vkrt.pte.flatbuffer import Table
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """Run operator `op` of the plan.
-
-    `args` are value ids in the order of the aten `.out` schema: positional, keyword, out
-    tensors, then each out tensor once more as return value.
-    """
+    """Run operator `op` of the plan; `args` are value ids in the order of the aten `.out` schema:
+    positional, keyword, out tensors, then each out tensor once more as return value."""
 
     op: int
     args: tuple[int, ...]
@@ -35,10 +32,8 @@ class MoveCall:
 
 @dataclass(frozen=True, slots=True)
 class JumpFalseCall:
-    """Go on at instruction `destination` when value `condition` is false.
-
-    `destination` may be the number of instructions, which ends the method.
-    """
+    """Go on at instruction `destination` when value `condition` is false; at the number of
+    instructions the method ends."""
 
     condition: int
     destination: int
@@ -53,7 +48,7 @@ class FreeCall:
 
 Instruction = KernelCall | DelegateCall | MoveCall | JumpFalseCall | FreeCall
 
-_KINDS = {1: "KernelCall", 2: "DelegateCall", 3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
+_KINDS = ("KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall")
 
 
 def read_instructions(chain: Table, values: int, operators: int,
@@ -70,20 +65,18 @@ def read_instructions(chain: Table, values: int, operators: int,
 
 
 def _read(table: Table, values: int, operators: int, delegates: int) -> Instruction:
-    tag = table.u8(0, "instr_args_type")
-    if tag not in _KINDS:
-        table.fail(0, "instr_args_type", "1 to 5", tag)
-    call = table.child(1, "instr_args", _KINDS[tag])
-    if tag == 1:
+    call = table.union(0, "instr_args", _KINDS)
+    assert call is not None
+    if call.name == "KernelCall":
         return KernelCall(number_below(call, 0, "op_index", operators),
                           ids_below(call, 1, "args", "i", values))
-    if tag == 2:
+    if call.name == "DelegateCall":
         return DelegateCall(number_below(call, 0, "delegate_index", delegates),
                             ids_below(call, 1, "args", "i", values))
-    if tag == 3:
+    if call.name == "MoveCall":
         return MoveCall(number_below(call, 0, "move_from", values),
                         number_below(call, 1, "move_to", values))
-    if tag == 4:
+    if call.name == "JumpFalseCall":
         return JumpFalseCall(number_below(call, 0, "cond_value_index", values),
                              call.i32(1, "destination_instruction"))
     return FreeCall(number_below(call, 0, "value_index", values))
@@ -97,11 +90,10 @@ def number_below(table: Table, slot: int, field: str, limit: int) -> int:
     return index
 
 
-def ids_below(table: Table, slot: int, field: str, code: str, limit: int,
-              minimum: int = 0) -> tuple[int, ...]:
-    """A vector of ids, each at least `minimum` and below `limit`."""
+def ids_below(table: Table, slot: int, field: str, code: str, limit: int) -> tuple[int, ...]:
+    """A vector of ids into a list of `limit` entries."""
     ids = table.numbers(slot, field, code)
-    if ids and (min(ids) < minimum or max(ids) >= limit):
-        wrong = next(item for item in ids if not minimum <= item < limit)
-        table.fail(slot, field, f"ids of {minimum} to {limit - 1}", wrong)
+    if ids and (min(ids) < 0 or max(ids) >= limit):
+        wrong = next(item for item in ids if not 0 <= item < limit)
+        table.fail(slot, field, f"ids of 0 to {limit - 1}", wrong)
     return ids

@@ -5,25 +5,10 @@ from dataclasses import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.pte.dtype import MAX_RANK, SCALAR_TYPES, Extent, nbytes_of
 from vkrt.pte.flatbuffer import Table
-from vkrt.pte.instruction import (
-    DelegateCall,
-    FreeCall,
-    Instruction,
-    JumpFalseCall,
-    KernelCall,
-    MoveCall,
-    ids_below,
-    read_instructions,
-)
+from vkrt.pte.instruction import Instruction, ids_below, read_instructions
 from vkrt.pte.segments import Storage, pick
 from vkrt.pte.span import Span
-from vkrt.pte.values import BoolList, DoubleList, kind_of
-
-__all__ = [
-    "BoolList", "DelegateCall", "DelegateRef", "DoubleList", "ExecutionPlan", "FreeCall",
-    "Instruction", "IntList", "JumpFalseCall", "KernelCall", "MoveCall", "OptionalTensorList",
-    "TensorList", "TensorMeta", "Value", "read_plan",
-]
+from vkrt.pte.values import READERS, BoolList, DoubleList, kind_of
 
 STATIC, DYNAMIC_BOUND, DYNAMIC_UNBOUND = 0, 1, 2
 
@@ -156,14 +141,19 @@ def _read_delegate(table: Table, storage: Storage) -> DelegateRef:
     if location not in (0, 1):
         where.fail(0, "location", "0 (inline) or 1 (segment)", location)
     spans = storage.segments if location else storage.inline
-    options: dict[str, bytes] = {}
-    for spec in table.tables(2, "compile_specs", "CompileSpec"):
-        options[spec.text(0, "key")] = spec.raw(1, "value")
+    options = {spec.text(0, "key"): spec.raw(1, "value")
+               for spec in table.tables(2, "compile_specs", "CompileSpec")}
     return DelegateRef(identifier, pick(spans, where.u32(1, "index"), where, 1, "index"), options)
 
 
-_KINDS = {1: "Null", 2: "Int", 3: "Bool", 4: "Double", 5: "Tensor", 6: "String", 7: "IntList",
-          8: "DoubleList", 9: "BoolList", 10: "TensorList", 11: "OptionalTensorList"}
+_KINDS = ("Null", "Int", "Bool", "Double", "Tensor", "String", "IntList", "DoubleList",
+          "BoolList", "TensorList", "OptionalTensorList")
+_READERS = READERS | {
+    "IntList": lambda table: IntList(table.numbers(0, "items", "q")),
+    "TensorList": lambda table: TensorList(table.numbers(0, "items", "i")),
+    "OptionalTensorList": lambda table: OptionalTensorList(tuple(
+        None if item == -1 else item for item in table.numbers(0, "items", "i"))),
+}
 
 
 def _read_values(plan: Table, storage: Storage, buffers: tuple[int, ...]) -> tuple[Value, ...]:
@@ -192,32 +182,12 @@ def _read_values(plan: Table, storage: Storage, buffers: tuple[int, ...]) -> tup
 
 
 def _read_value(table: Table, storage: Storage, buffers: tuple[int, ...]) -> Value:
-    tag = table.u8(0, "val_type")
-    if tag not in _KINDS:
-        table.fail(0, "val_type", "1 to 11", tag)
-    if tag == 1:
-        return None  # the table of a Null is empty, and some writers leave it out
-    value = table.child(1, "val", _KINDS[tag])
-    if tag == 2:
-        return value.i64(0, "int_val")
-    if tag == 3:
-        return value.boolean(0, "bool_val")
-    if tag == 4:
-        return value.f64(0, "double_val")
-    if tag == 5:
+    value = table.union(0, "val", _KINDS)
+    if value is None:
+        return None
+    if value.name == "Tensor":
         return _read_tensor(value, storage, buffers)
-    if tag == 6:
-        return value.text(0, "string_val")
-    if tag == 7:
-        return IntList(value.numbers(0, "items", "q"))
-    if tag == 8:
-        return DoubleList(value.floats(0, "items"))
-    if tag == 9:
-        return BoolList(value.booleans(0, "items"))
-    if tag == 10:
-        return TensorList(value.numbers(0, "items", "i"))
-    return OptionalTensorList(tuple(None if item == -1 else item
-                                    for item in value.numbers(0, "items", "i")))
+    return _READERS[value.name](value)
 
 
 def _read_tensor(table: Table, storage: Storage, buffers: tuple[int, ...]) -> TensorMeta:

@@ -5,6 +5,7 @@ that count from the header's segment base; both name some of them. Several names
 segment: writers store equal bytes once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vkrt.pte.flatbuffer import Table
@@ -36,15 +37,16 @@ def read_segments(root: Table, slot: int, area: Span) -> tuple[Span, ...]:
         for table in root.tables(slot, "segments", "DataSegment"))
 
 
-def read_named_data(root: Table, slot: int, segments: tuple[Span, ...]) -> dict[str, Span]:
-    """The vector of NamedData{key, segment_index u32, ...} in `slot`."""
-    named: dict[str, Span] = {}
+def read_named_data(root: Table, slot: int, segments: tuple[Span, ...],
+                    ) -> Iterator[tuple[str, Span, Table]]:
+    """The vector of NamedData{key, segment_index u32, ...} in `slot`: keys, bytes and tables."""
+    keys: set[str] = set()
     for table in root.tables(slot, "named_data", "NamedData"):
         key = table.text(0, "key")
-        if key in named:
+        if key in keys:
             table.fail(0, "key", "keys that differ", key)
-        named[key] = pick(segments, table.u32(1, "segment_index"), table, 1, "segment_index")
-    return named
+        keys.add(key)
+        yield key, pick(segments, table.u32(1, "segment_index"), table, 1, "segment_index"), table
 
 
 def read_subsegments(table: Table, segments: tuple[Span, ...]) -> tuple[Span, ...]:

@@ -21,11 +21,7 @@ def fail(what: str, offset: int, expected: str, got: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes `offset .. offset + nbytes` of a file.
-
-    `offset` is absolute in the file, and every Span that a reader returns was checked to lie
-    inside that file. A Span holds no reference to the file: closing a mapping stays possible.
-    """
+    """Bytes `offset .. offset + nbytes` of a file; every Span that a reader returns lies inside."""
 
     offset: int
     nbytes: int
@@ -35,10 +31,8 @@ class Span:
         return self.offset + self.nbytes
 
     def part(self, offset: int, nbytes: int, what: str, at: int) -> "Span":
-        """The `nbytes` bytes that start `offset` bytes into this span.
-
-        `what` and `at` say which field, at which file offset, asked for them.
-        """
+        """The `nbytes` bytes that start `offset` bytes into this span; the field `what` at file
+        offset `at` asks for them."""
         if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
             fail(what, at, f"bytes inside the {self.nbytes} at file offset {self.offset}",
                  f"{nbytes} bytes at relative offset {offset}")
@@ -46,10 +40,7 @@ class Span:
 
 
 def byte_view(data: object) -> memoryview:
-    """A flat view of unsigned bytes over bytes, mmap, memoryview ..., without a copy.
-
-    Readers release it (and parts of it) with `with`: a view that survives in the traceback of
-    an exception would keep a mapping from being closed.
-    """
+    """A flat view of unsigned bytes over bytes, mmap, memoryview .., without a copy. Readers
+    release it and its parts: a view in a traceback would keep a mapping from being closed."""
     view = memoryview(data)  # type: ignore[arg-type]
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")

@@ -4,21 +4,34 @@ None, int, bool, float and str stand for themselves. Lists are small classes, so
 kind can be told from its type; each holds one tuple.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from vkrt.pte.flatbuffer import Table
 
 
 @dataclass(frozen=True, slots=True)
 class DoubleList:
-    """Literal floats."""
-
     items: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BoolList:
-    """Literal booleans."""
-
     items: tuple[bool, ...]
+
+
+# What reads a value that both schemas have, by its kind
+READERS: dict[str, Callable[[Table], Any]] = {
+    "Int": lambda table: table.i64(0, "int_val"),
+    "Bool": lambda table: table.boolean(0, "bool_val"),
+    "Double": lambda table: table.f64(0, "double_val"),
+    "String": lambda table: table.text(0, "string_val"),
+    "DoubleList": lambda table: DoubleList(table.floats(0, "items")),
+    "BoolList": lambda table: BoolList(table.booleans(0, "items")),
+}
 
 
 def kind_of(value: object) -> str:

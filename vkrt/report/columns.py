@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 
 def columns(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
@@ -16,3 +16,9 @@ def columns(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[
     return ["  ".join(cell.ljust(width) if index in left else cell.rjust(width)
                       for index, (cell, width) in enumerate(zip(row, widths))).rstrip()
             for row in rows]
+
+
+def byte_lines(rows: Iterable[tuple[str, int]], always: Container[str]) -> list[str]:
+    """Bytes by name as lines of text; where they are 0, only the names in `always`."""
+    return [f"{name:<16}{nbytes:>14,} B{nbytes / 1e6:>10.2f} MB"
+            for name, nbytes in rows if nbytes or name in always]

@@ -46,11 +46,7 @@ def say(at: int, text: str) -> None:
 
 
 def describe(graph: Any, plan: Any) -> None:
-    """Says what a method became.
-
-    Args:
-        plan: as `vkrt.executable.executable.Executable` has it.
-    """
+    """Says what a method became; `plan` is an `Executable`, or what it was planned to."""
     if level() < 1:
         return
     say(1, f"method '{graph.name}', storage {plan.storage}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from vkrt.report.columns import columns
+from vkrt.report.columns import byte_lines, columns
 from vkrt.report.process import ProcessGrowth, ProcessParts, resident
 from vkrt.report.stopwatch import Stopwatch
 
@@ -128,9 +128,7 @@ class MemoryReport:
             plan: `vkrt.executable.memory.MemoryFigures`.
             placements: of its weights.
         """
-        before = (self.weights + self.pool + self.uploads + self.state + self.activations
-                  + self.host)
-        self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
+        self.planned_peak = max(self.planned_peak, self._run_bytes + plan.peak_bytes)
         self.weights += plan.weight_bytes
         self.pool += plan.pool_bytes
         self.uploads += plan.upload_bytes
@@ -149,7 +147,7 @@ class MemoryReport:
     def grew(self, nbytes: int, why: str) -> None:
         """Notes that activations will need more than was planned, before they are allocated."""
         self.activations += nbytes
-        self._plan_again()
+        self.planned_peak = max(self.planned_peak, self._run_bytes)
         self.notes.append(why)
 
     def further_weights(self, nbytes: int, peak: int, why: str) -> None:
@@ -160,26 +158,30 @@ class MemoryReport:
             peak: the most that is allocated while they are brought.
         """
         self.weights += nbytes
-        self.planned_peak = max(self.planned_peak, peak)
-        self._plan_again()
+        self.planned_peak = max(self.planned_peak, peak, self._run_bytes)
         self.notes.append(why)
 
     def further_state(self, nbytes: int, account: Any) -> None:
         """Notes that one more state was allocated, or, with a negative number, that one was
         released."""
         self.state += nbytes
-        self._plan_again()
-        self.measured_peak = max(self.measured_peak, account.statistics()["peak_block_bytes"])
+        self.planned_peak = max(self.planned_peak, self._run_bytes)
+        self._measured(account)
 
-    def _plan_again(self) -> None:
-        self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
-                                + self.state + self.activations + self.host)
+    @property
+    def _run_bytes(self) -> int:
+        """Planned bytes on the device while methods run."""
+        return self.weights + self.pool + self.uploads + self.state + self.activations + self.host
+
+    def _measured(self, account: Any) -> dict[str, int]:
+        """The statistics of an allocator, of which the peak is noted."""
+        used = account.statistics()
+        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        return used
 
     def phase(self, name: str, account: Any) -> None:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
-        used = account.statistics()
-        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
-        now = resident()
+        used, now = self._measured(account), resident()
         self.growth.attribute(STEPS.get(name, "rest"), now)
         self.phases = [p for p in self.phases if p.name != name]
         self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], now,
@@ -187,8 +189,7 @@ class MemoryReport:
 
     def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
         """Notes sizes that are ready to run; the same sizes replace the former ones."""
-        used = account.statistics()
-        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        used = self._measured(account)
         self.shapes = [s for s in self.shapes if s.sizes != sizes][-SHAPES + 1:]
         self.shapes.append(ShapeRecord(sizes, activations, arena, used["allocation_bytes"]))
 
@@ -213,20 +214,14 @@ class MemoryReport:
 
     def table(self) -> str:
         """The figures as lines of text."""
-        rows = [("weights", self.weights, True),
-                ("pool", self.pool, self.pool),
-                ("uploads", self.uploads, self.uploads),
-                ("state", self.state, self.state),
-                ("staging", self.staging, True), ("activations", self.activations, True),
-                ("host-visible", self.host, self.host),
-                ("planned peak", self.planned_peak, True),
-                ("measured peak", self.measured_peak, True),
-                ("mapped, no copy", self.mapped, self.mapped),
-                ("shared", self.shared, self.shared),
-                ("read each run", self.streamed + self.rows, self.streamed + self.rows),
-                ("spilled", self.spilled, self.spilled)]
-        lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
-                 if shown]
+        lines = byte_lines([
+            ("weights", self.weights), ("pool", self.pool), ("uploads", self.uploads),
+            ("state", self.state), ("staging", self.staging), ("activations", self.activations),
+            ("host-visible", self.host), ("planned peak", self.planned_peak),
+            ("measured peak", self.measured_peak), ("mapped, no copy", self.mapped),
+            ("shared", self.shared), ("read each run", self.streamed + self.rows),
+            ("spilled", self.spilled)],
+            {"weights", "staging", "activations", "planned peak", "measured peak"})
         lines.append("")
         lines.append(f"{'phase':<16}{'device bytes':>14}{'VmRSS':>12}{'VmHWM':>12}")
         for phase in self.phases:

@@ -29,11 +29,8 @@ def resident() -> dict[str, int]:
 
 
 def resident_within(ranges: Iterable[tuple[int, int]]) -> int:
-    """Bytes of the process that are resident in mappings which begin within these ranges.
-
-    Args:
-        ranges: addresses and sizes in bytes.
-    """
+    """Bytes of the process that are resident in mappings which begin within these ranges:
+    addresses and sizes in bytes."""
     wanted, inside, found = [range(start, start + size) for start, size in ranges], False, 0
     try:
         with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
@@ -110,22 +107,14 @@ class ProcessGrowth:
 
     def attribute(self, step: str, process: dict[str, int] | None = None) -> None:
         """Notes the growth since the step before; the same steps of several methods add up.
-
-        Args:
-            process: the figures of `resident`, if they are known.
-        """
+        `process` has the figures of `resident`, if they are known."""
         now = (resident() if process is None else process).get("VmRSS", 0)
         self.steps[step] = self.steps.get(step, 0) + now - self._last
         self._last = now
 
     def parts(self, weights: int, activations: int, streamed: int) -> ProcessParts:
-        """The parts of the growth.
-
-        Args:
-            weights: bytes on the device by the end of the load that do not change in a run.
-            activations: bytes on the device that the first run has touched.
-            streamed: bytes on the device that weights are streamed through by then.
-        """
+        """The parts of the growth, by bytes on the device: those that no run changes, those that
+        the first run has touched, and those that weights are streamed through by then."""
         if not self.holds_device:
             weights = activations = streamed = 0
         steps = self.steps

@@ -33,7 +33,6 @@ class ArrayService(Service):
         self.metadata = program.metadata(method)
 
     def routes(self) -> list[Route]:
-        """What is served."""
         model = f"/v2/models/{self.name}"
         return [Route("/v1/run", self.run, methods=["POST"]), Route("/v2", self.server),
                 Route("/v2/health/live", self.health), Route("/v2/health/ready", self.health),
@@ -41,7 +40,6 @@ class ArrayService(Service):
                 Route(f"{model}/infer", self.infer, methods=["POST"])]
 
     async def server(self, request: Request) -> Response:
-        """What the server is."""
         return JSONResponse({"name": "vkrt", "version": __version__,
                              "extensions": ["binary_tensor_data"]})
 

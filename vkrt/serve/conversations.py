@@ -15,11 +15,8 @@ from vkrt.text.tokenizer import Tokenizer
 
 
 class Conversations:
-    """Several texts at a time over one set of weights. One thread uses them.
-
-    Args:
-        count: how many states there are; each has caches of its own.
-        chunk: tokens of a prompt that are read in one run.
+    """Several texts at a time over one set of weights, in `count` states with caches of their own.
+    One thread uses them.
 
     Attributes:
         totals: the figures of all answers so far, by name.
@@ -39,13 +36,8 @@ class Conversations:
 
     def answer(self, ids: list[int], choose: ChooseToken, max_tokens: int, stop: Sequence[str],
                deadline: float, continues: bool) -> Generator[Answer | str, None, None]:
-        """The steps of an answer: yields the `Answer`, which gets figures, then pieces of text.
-
-        Args:
-            ids: the prompt.
-            deadline: when the text ends, by `time.monotonic`, even if it is not complete.
-            max_tokens, stop, continues: see `Answer`.
-        """
+        """The steps of an answer to the prompt `ids`: yields the `Answer`, which gets figures, then
+        pieces of text, until `deadline` by `time.monotonic`."""
         session = self._take(ids)
         answer = None
         try:

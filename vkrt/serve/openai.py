@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +64,16 @@ class TextService(Service):
         self.began = int(time.time())
 
     def routes(self) -> list[Route]:
-        """What is served."""
         return [Route("/", self.page), Route("/v1/models", self.models),
                 Route("/v1/models/{name:path}", self.model),
-                Route("/v1/chat/completions", self.chat, methods=["POST"]),
-                Route("/v1/completions", self.complete, methods=["POST"])]
+                Route("/v1/chat/completions", partial(self.complete, is_chat=True),
+                      methods=["POST"]),
+                Route("/v1/completions", partial(self.complete, is_chat=False), methods=["POST"])]
 
     def figures(self) -> Mapping[str, float]:
         return {f"{name}_total": value for name, value in self.conversations.totals.items()}
 
     async def page(self, request: Request) -> Response:
-        """A page to chat."""
         return HTMLResponse(PAGE.read_text(encoding="utf-8"), headers={
             "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
                                        "script-src 'unsafe-inline'; connect-src 'self'; "
@@ -83,23 +83,14 @@ class TextService(Service):
         return {"id": self.name, "object": "model", "created": self.began, "owned_by": "vkrt"}
 
     async def models(self, request: Request) -> Response:
-        """The models: one."""
         return JSONResponse({"object": "list", "data": [self._model()]})
 
     async def model(self, request: Request) -> Response:
-        """A model by its name."""
         self._check_name(request.path_params["name"])
         return JSONResponse(self._model())
 
-    async def chat(self, request: Request) -> Response:
-        """The next turn of a conversation."""
-        return await self._respond(request, True)
-
-    async def complete(self, request: Request) -> Response:
-        """The text that follows a prompt."""
-        return await self._respond(request, False)
-
-    async def _respond(self, request: Request, is_chat: bool) -> Response:
+    async def complete(self, request: Request, is_chat: bool) -> Response:
+        """The next turn of a conversation, or the text that follows a prompt."""
         deadline = self.deadline()
         body = object_of(await self.body_of(request))
         # Templates, tokenizers and grammars take a while.

@@ -44,19 +44,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may take.
+    """What a request may take."""
 
-    Attributes:
-        waiting: the most requests that wait for others.
-        body: bytes.
-        seconds: until the answer ends.
-        tokens: of an answer.
-    """
-
-    waiting: int = 64
-    body: int = 16_000_000
-    seconds: float = 300.0
-    tokens: int = 1024
+    waiting: int = 64  # requests that wait for others
+    body: int = 16_000_000  # bytes
+    seconds: float = 300.0  # until the answer ends
+    tokens: int = 1024  # of an answer
 
 
 class Results:
@@ -128,8 +121,7 @@ class Service:
                           code="rate_limit_exceeded") from error
 
     async def all_of(self, request: Request, results: Results) -> list[Any]:
-        """All items; Refused if the client has gone or the time was over before the job began.
-        """
+        """All items; Refused if the client has gone, or the time was over before it began."""
         async def items() -> list[Any]:
             return [item async for item in results]
 
@@ -172,7 +164,6 @@ class Service:
         return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
 
     async def metrics(self, request: Request) -> Response:
-        """Figures in Prometheus's text format."""
         running, waiting = self.turns.counts
         memory = self.program.memory
         lines = ["# TYPE vkrt_requests_total counter", *(
@@ -187,14 +178,12 @@ class Service:
                                  media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def figures(self) -> Mapping[str, float]:
-        """Further metrics."""
         return {}
 
     def app(self, routes: Sequence[Route], key: str | None, hosts: Sequence[str]) -> Starlette:
         """The application.
 
         Args:
-            routes: the routes of this kind of program.
             key: what a client has to know; None lets everybody in.
             hosts: the names of the server that requests may use; "*" for all. Others are refused,
                 so that no page of a site whose own name leads to this server reaches it.

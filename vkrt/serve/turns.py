@@ -12,6 +12,7 @@ from vkrt.errors import CancelledError, DeviceLostError
 
 # What is delivered after the last item of a job
 END = object()
+ENDED = "the server has ended"
 
 
 class Busy(Exception):
@@ -22,7 +23,7 @@ class Job:
     """Work in steps.
 
     Args:
-        steps: a generator, which does a step, such as a run of a program, for each item.
+        steps: does a step, such as a run of a program, for each item.
         deliver: gets the items, then END or the exception that ended the job; in the thread, or in
             `submit` if the job never began.
         deadline: by `time.monotonic`; a job that has not begun by then ends with TimeoutError.
@@ -33,9 +34,7 @@ class Job:
 
     def __init__(self, steps: Generator[Any, None, None], deliver: Callable[[Any], object],
                  deadline: float):
-        self.steps = steps
-        self.deliver = deliver
-        self.deadline = deadline
+        self.steps, self.deliver, self.deadline = steps, deliver, deadline
         self.cancelled = False
 
 
@@ -45,13 +44,10 @@ class Turns:
     Args:
         at_once: jobs that take turns.
         waiting: the most jobs that wait until one of these ends.
-
-    Attributes:
-        failure: why nothing works any more; else "".
     """
 
     def __init__(self, at_once: int, waiting: int):
-        self.failure = ""
+        self.failure = ""  # why nothing works any more
         self._at_once, self._most_waiting = at_once, waiting
         self._waiting: deque[Job] = deque()
         self._running: list[Job] = []
@@ -70,12 +66,15 @@ class Turns:
         """Adds a job.
 
         Raises:
-            Busy: too many wait, or `end` was called.
+            Busy: too many wait.
+            CancelledError: `end` was called.
         """
         with self._changed:
+            if self._closed:
+                raise CancelledError(ENDED)
             self._fill()
-            if self._closed or len(self._waiting) >= self._most_waiting and (
-                    len(self._running) >= self._at_once):
+            if (len(self._waiting) >= self._most_waiting
+                    and len(self._running) >= self._at_once):
                 raise Busy
             self._waiting.append(job)
             self._fill()
@@ -106,7 +105,7 @@ class Turns:
                     job.deliver(last)
         for job in (*self._running, *self._waiting):
             job.steps.close()
-            job.deliver(CancelledError("the server has ended"))
+            job.deliver(CancelledError(ENDED))
 
     def _begun(self) -> list[Job]:
         """The jobs that take turns; waits until there is one. Empty at the end."""

@@ -54,15 +54,12 @@ class Spec(NamedTuple):
 
 
 class Shader(NamedTuple):
-    """A compiled compute shader and what a host has to know to run it.
-
-    What a shader declares and never uses is not in its interface: the optimizer has removed it.
+    """A compiled compute shader and its interface, without what it declares and never uses.
 
     Attributes:
         name: variant, e.g. "unary.texel.f32".
         read: reads the module's bytes.
-        bindings: by binding number.
-        specs: specialization constants by id.
+        bindings, specs: in the order of binding numbers and of ids.
         push_bytes: size of the push constant block, 0 without one.
         local_size: workgroup size (x, y, z) before specialization.
         local_size_ids: specialization ids that set x, y and z; None where the size is fixed.
@@ -84,13 +81,7 @@ class Shader(NamedTuple):
         return self.read()
 
     @property
-    def spec_ids(self) -> tuple[int, ...]:
-        """Ids of the specialization constants, sorted."""
-        return tuple(spec.id for spec in self.specs)
-
-    @property
     def spec_names(self) -> dict[int, str]:
-        """Names of the specialization constants by id."""
         return {spec.id: spec.name for spec in self.specs}
 
 
@@ -134,11 +125,7 @@ class ShaderLibrary:
         return sum(1 for _ in self)
 
     def get(self, name: str) -> Shader:
-        """The shader of that name.
-
-        Raises:
-            UnsupportedError: there is none; the message lists the nearest names.
-        """
+        """The shader of that name (UnsupportedError: there is none; the nearest names)."""
         shader = self._shaders.get(name)
         if shader is None:
             shader = self._shaders[name] = self._make(name)
@@ -197,11 +184,7 @@ class _File:
         return status.st_size, status.st_mtime_ns
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Bytes from an offset on.
-
-        Raises:
-            OSError: there are fewer, or they cannot be read.
-        """
+        """Bytes from an offset on (OSError: there are fewer, or they cannot be read)."""
         found = os.pread(self._descriptor, nbytes, offset)
         if len(found) != nbytes:
             raise OSError(f"{len(found)} bytes at {offset}, expected {nbytes}: vkrt's shader "
@@ -230,11 +213,7 @@ def _read_module(modules: _File, offset: int, nbytes: int) -> bytes:
 
 @functools.cache
 def shader_library() -> ShaderLibrary:
-    """The shader library of this installation, opened at the first call.
-
-    Raises:
-        UnsupportedError: the package was not built (for instance imported from a source folder).
-    """
+    """The shader library of this installation (UnsupportedError: the package was not built)."""
     try:
         # The files, which may have been unpacked for this, stay open.
         with _path_of("library.jsonl") as index, _path_of("library.bin") as modules:
@@ -245,12 +224,7 @@ def shader_library() -> ShaderLibrary:
 
 
 def opcode(file: str, name: str) -> int:
-    """The number of an opcode that a shader, or a file that it includes, names.
-
-    Args:
-        file: name of a file in a folder of shaders/, without its suffix.
-        name: as in `case NAME:` there.
-    """
+    """The number of an opcode (`case NAME:`) in a file of shaders/, named without its suffix."""
     return shader_library().opcodes[file][name]
 
 

@@ -116,10 +116,7 @@ def interface(module: bytes) -> dict[str, Any]:
 
     Returns:
         A dict with
-        `bindings`: by (set, binding), each {set, binding, count, type, component, readable,
-        writable, name}; `type` is a descriptor type (storage_buffer, uniform_buffer,
-        uniform_texel_buffer, storage_texel_buffer, combined_image_sampler, sampled_image,
-        storage_image, sampler), `component` what a texel is made of (float, int, uint) or struct.
+        `bindings`: by (set, binding), each {set, count, ..} and what `vkrt.shader.Binding` has.
         `specs`: by id, each {id, name, type, default}; `default` are the constant's 32 bits.
         `push_bytes`: size of the push constant block, 0 without one.
         `local_size`: three numbers, the values before specialization.
@@ -279,17 +276,14 @@ class _Module:
     def _access(self, variable: int, pointee: int, kind: str) -> tuple[bool, bool]:
         if kind not in ("storage_buffer", "storage_image", "storage_texel_buffer"):
             return True, False
-        marks = [self.decorations.get(variable, {})]
-        if kind == "storage_buffer":
-            # A block's qualifiers are on its members; it has one if every member has it.
-            members = [self.member_decorations.get((pointee, member), {})
-                       for member in range(len(self.types[pointee].operands) - 1)]
-        else:
-            members = []
+        # A block's qualifiers are on its members; it has one if every member has it.
+        members = [self.member_decorations.get((pointee, member), {})
+                   for member in range(len(self.types[pointee].operands) - 1)
+                   if kind == "storage_buffer"]
 
         def marked(decoration: int) -> bool:
-            return (any(decoration in m for m in marks)
-                    or (bool(members) and all(decoration in m for m in members)))
+            return (decoration in self.decorations.get(variable, {})
+                    or bool(members) and all(decoration in marks for marks in members))
 
         return not marked(_NON_READABLE), not marked(_NON_WRITABLE)
 

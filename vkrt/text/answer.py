@@ -18,9 +18,6 @@ class Answer:
 
     Args:
         session: a text that ends with the prompt.
-        tokenizer: the model's.
-        choose: chooses tokens.
-        max_tokens: at most so many are chosen.
         stop: strings before which the text ends.
         continues: whether the text goes on where the prompt ends, which decides about a space
             between them. Else it stands by itself, as a turn of a conversation does.

@@ -21,8 +21,7 @@ class Grammars:
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer):
-        self._model = model
-        self._tokenizer = tokenizer
+        self._model, self._tokenizer = model, tokenizer
 
     def constrained(self, choose: ChooseToken, kind: Any, text: str) -> ChooseToken:
         """A `ChooseToken` for one text, which chooses only tokens that the grammar allows next.

@@ -1,9 +1,8 @@
-"""A language model: what a program's method takes and gives, and what its constants say.
+"""Language models as exporters write them.
 
-It is for programs that exporters write for text. The method `forward` takes tokens, int64 [1, T],
-and with a cache also their position, int64 [1] (of the first token) or [T] (of each). It gives
-logits of the last token, [1, V], or of all tokens, [1, T, V]. Methods without inputs give what a
-caller has to know ("get_max_seq_len").
+The method `forward` takes tokens, int64 [1, T], and with a cache also their position, int64 [1] (of
+the first token) or [T] (of each). It gives logits of the last token, [1, V], or of all tokens, [1,
+T, V]. Methods without inputs give what a caller has to know ("get_max_seq_len").
 """
 
 from __future__ import annotations
@@ -26,10 +25,6 @@ UNLIMITED = 1 << 31
 
 class LanguageModel:
     """A program with a method that turns tokens to logits.
-
-    Args:
-        program: a loaded program.
-        method: the name of its method.
 
     Attributes:
         has_cache: whether it keeps what it has read; then it takes a position with the tokens.
@@ -80,11 +75,7 @@ class LanguageModel:
         self.can_rewind = all(count >= self.context for count in places)
 
     def _longest_text(self, places: Sequence[int]) -> int:
-        """The most tokens of a text: what the program says, and what it can hold.
-
-        Args:
-            places: of the states, as `StateTensor` has them.
-        """
+        """The most tokens of a text: what the program says, and what `places` of states hold."""
         constants = self.program.constants
         said = next((int(constants[name][0]) for name in CONTEXT if constants.get(name)), None)
         largest = self.program.load_method(self.method).largest
@@ -95,14 +86,8 @@ class LanguageModel:
         return said or min(filter(None, places), default=UNLIMITED)
 
     def next_count(self, left: int, most: int) -> int:
-        """How many tokens the next run takes.
-
-        A run of fewer than `most` tokens takes a power of two, so that a few shapes serve prompts
-        of any length.
-
-        Args:
-            left: how many tokens are to be read.
-            most: the most tokens that the run should take, if the program can take so few.
+        """How many of the `left` tokens the next run takes: `most`, if the program can take so few.
+        Fewer are a power of two, so that a few shapes serve prompts of any length.
 
         Raises:
             UnsupportedError: the program takes more tokens at a time than are left.
@@ -118,12 +103,8 @@ class LanguageModel:
         return max((count for count in fitting if count <= most), default=fitting[0])
 
     def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
-        """Logits, float32 [V], of the token after these.
-
-        Args:
-            ids: tokens; `longest` at most.
-            position: of the first of them.
-        """
+        """Logits, float32 [V], of the token after these (`longest` at most), the first of which is
+        at `position`."""
         tokens = np.array([ids], np.int64)
         inputs: list[Any] = [tokens]
         if self.has_cache:
@@ -137,12 +118,10 @@ class Session:
     """A text in the making: the tokens that a model has read, over one state.
 
     Args:
-        model: a language model.
         state: one of `Program.new_state`; by default the method's own (reset it before).
         chunk: the most tokens of a prompt that are read in one run. A long chunk takes more memory.
 
     Attributes:
-        state: the state that it uses.
         ids: the tokens so far; the model has read the first `position` of them.
     """
 
@@ -158,15 +137,11 @@ class Session:
 
     @property
     def room(self) -> int:
-        """How many more tokens there is room for."""
         return self.model.context - len(self.ids)
 
     def add(self, ids: list[int]) -> None:
-        """Appends tokens, to be read at the next `logits`.
-
-        Raises:
-            InputError: there is no room for so many, or one is not a token of the model.
-        """
+        """Appends tokens, to be read at the next `logits` (InputError: there is no room for so
+        many, or one is not a token of the model)."""
         if len(ids) > self.room:
             raise InputError(f"{len(ids)} tokens behind {len(self.ids)} others: the model has room "
                              f"for {self.model.context} altogether")
@@ -192,11 +167,8 @@ class Session:
         self.position = 0
 
     def continue_with(self, ids: list[int]) -> None:
-        """Makes these the tokens of the text; the beginning that both have in common is kept.
-
-        Raises:
-            InputError: as `add`; the text is empty then.
-        """
+        """Makes these the tokens of the text; the beginning that both have in common is kept. If
+        `add` refuses them, the text is empty."""
         same = common_prefix(self.ids, ids)
         self.rewind(same)
         try:
@@ -206,14 +178,8 @@ class Session:
             raise
 
     def restore(self, ids: list[int], position: int, values: Mapping[str, np.ndarray]) -> None:
-        """Makes this another text, of which the model has read the first `position` tokens.
-
-        Args:
-            values: what its caches hold then, see `State.save`.
-
-        Raises:
-            InputError: the tokens or values are not this model's.
-        """
+        """Makes this another text, of which the model has read the first `position` tokens; its
+        caches hold `values` (InputError: the tokens or values are not this model's)."""
         self.rewind(0)
         self.add(ids)
         if self.model.has_cache:
@@ -243,11 +209,8 @@ class Session:
         self.position += count
 
     def logits(self) -> np.ndarray:
-        """Reads the tokens that were added; returns logits, float32 [V], of the next token.
-
-        Raises:
-            InputError: there are no tokens.
-        """
+        """Reads the tokens that were added; returns logits, float32 [V], of the next token
+        (InputError: there are no tokens)."""
         if not self.ids:
             raise InputError("a text begins with one token at least")
         while self.unread:

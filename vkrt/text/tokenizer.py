@@ -12,23 +12,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from vkrt.errors import InputError, UnsupportedError, VkrtError, missing_package
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
 ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>",
         "<end_of_turn>")
-
-
-class Codec(Protocol):
-    """What `Tokenizer` needs of the package that reads the file."""
-
-    def as_json(self) -> str: ...
-
-    def encode(self, text: str, special: bool) -> list[int]: ...
-    def decode(self, ids: Sequence[int]) -> str: ...
-    def token(self, name: str) -> int | None: ...
 
 
 class Tokenizer:
@@ -48,7 +38,7 @@ class Tokenizer:
 
     def __init__(self, path: str | os.PathLike[str]):
         file = _file_of(Path(path))
-        self._codec: Codec = _Json(file) if file.suffix == ".json" else _SentencePiece(file)
+        self._codec = _Json(file) if file.suffix == ".json" else _SentencePiece(file)
         self._folder = file.parent
         self._config = _json_of(self._folder / "tokenizer_config.json")
         self.ends = frozenset(self._find_ends())
