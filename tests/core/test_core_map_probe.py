@@ -6,26 +6,17 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
-from core_build import ALONE, CC, compiled, generated, needs_build
+from core_build import needs_build
 from support import MODELS
+from test_executions import needs_compiler, program
 
 SOURCE = Path(__file__).with_name("map_probe.c")
 FIELDS = ["driver_version", "driver_info", "cache_uuid", "device_id", "name", "kernel"]
 
-pytestmark = [pytest.mark.driver, needs_build, pytest.mark.skipif(CC is None,
-                                                                  reason="no C compiler")]
-
-
-@cache
-def program(folder: Path) -> Path:
-    target = folder / "map_probe"
-    assert compiled(target, SOURCE, ALONE, options=(
-        f'-DMAP_PROBE="{generated("map_probe")}"', f"-Wl,-rpath,{ALONE.parent}"))
-    return target
+pytestmark = [pytest.mark.driver, needs_build, needs_compiler]
 
 
 @pytest.fixture
@@ -36,7 +27,7 @@ def folder(tmp_path):
 @pytest.fixture
 def asked(tmp_path_factory, tmp_path):
     """Asks in a process of its own: three answers, and how often was tried for them."""
-    made = program(tmp_path_factory.getbasetemp())
+    made = program(SOURCE, "map_probe", tmp_path_factory.getbasetemp())
 
     def ask(how: str, what: str = "", path: Path = MODELS / "mlp.pte", dies: bool = False):
         done = subprocess.run([made, path, how, what], capture_output=True, text=True, timeout=120,
