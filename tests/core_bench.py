@@ -68,9 +68,13 @@ class Part(ctypes.Structure):
 
 class Buffer(Part):
     _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64),
-                ("is_external", c_int),
-                ("memory", Binding)]
+                ("is_external", c_int), ("memory", Binding)]
     close_name = "vkrt_close_buffer"
+    block: Memory
+
+    def read(self) -> bytes:
+        """All that is in it."""
+        return self.block.read(0, self.size)
 
 
 class BufferView(Part):
@@ -143,6 +147,16 @@ class Sets(Part):
         view = c_void_p()
         call("vkrt_get_image_view", byref(image), byref(view))
         call("vkrt_write_image_descriptor", byref(self), index, binding, view)
+
+    def write(self, index: int, *things: Buffer | BufferView | Image) -> None:
+        """Binds whole buffers, views and images, from binding 0 on."""
+        for binding, thing in enumerate(things):
+            if isinstance(thing, Buffer):
+                self.write_buffer(index, binding, thing, 0, thing.size)
+            elif isinstance(thing, BufferView):
+                self.write_texel(index, binding, thing)
+            else:
+                self.write_image(index, binding, thing)
 
 
 class Pool(Part):
@@ -333,9 +347,8 @@ class Bench:
         a, b = self.buffer(nbytes), self.buffer(nbytes)
         pipeline = self.pipeline(spirv, [STORAGE_BUFFER, STORAGE_BUFFER], 8, list(constants))
         sets = self.sets(pipeline.layout, pipeline.layout)
-        for index, (target, source) in enumerate(((b, a), (a, b))):
-            sets.write_buffer(index, 0, target, 0, nbytes)
-            sets.write_buffer(index, 1, source, 0, nbytes)
+        sets.write(0, b, a)
+        sets.write(1, a, b)
         return a, pipeline, sets
 
     def begin(self, one_time: bool = True) -> Commands:
@@ -350,6 +363,15 @@ class Bench:
         commands.end()
         commands.submit(self.fence)
         assert self.fence.wait()
+
+    def run(self, pipeline: Pipeline, things: Sequence[Buffer | BufferView | Image],
+            groups: Sequence[int], push: bytes = b"") -> None:
+        """Runs a kernel over what is bound from binding 0 on."""
+        sets = self.sets(pipeline.layout)
+        sets.write(0, *things)
+        commands = self.begin()
+        commands.record_dispatch(pipeline, sets, 0, groups, push)
+        self.finish(commands)
 
     def statistics(self) -> Statistics:
         found = Statistics()

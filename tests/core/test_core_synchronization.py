@@ -64,8 +64,7 @@ def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
     if texels:
         pipeline = bench.pipeline(TEXEL, [STORAGE_BUFFER, UNIFORM_TEXEL])
         sets = bench.sets(pipeline.layout)
-        sets.write_buffer(0, 0, bench.buffer(NBYTES), 0, NBYTES)
-        sets.write_texel(0, 1, bench.view(second))
+        sets.write(0, bench.buffer(NBYTES), bench.view(second))
         commands.record_dispatch(pipeline, sets, 0, (NBYTES // 16 // 64, 1, 1))
     else:
         commands.record_copy(second, 0, bench.buffer(NBYTES), 0, NBYTES)
