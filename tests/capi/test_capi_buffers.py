@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 from c_hosts import either, program_of
-from compiled_programs import CODE_OF, Failure, check, library, opened, refused, runs
+from compiled_programs import CODE_OF, Failure, call, library, opened, refused
+from core_runner import runs
 from host_device import open_host
 from submitting import Buffer, HostProgram, HostValues, opened_on, semaphore
 from support import MODELS
@@ -68,11 +69,11 @@ def test_states_follow_the_runs(is_compiled, compiled_of):
         for values in (*made[:2], *again[:2]):
             values.check()
         program.submit(given.buffers, again[2].buffers, state=other)
-        check(library().vkrt_state_reset(program.handle, b"forward", other))
+        call("vkrt_state_reset", program.handle, "forward", other)
         again[2].check()
         again[0].clear()
         program.submit(given.buffers, again[0].buffers, state=other)
-        check(library().vkrt_state_close(other))
+        call("vkrt_state_close", other)
         again[0].check()
         program.wait()
         with refused("ClosedError"):

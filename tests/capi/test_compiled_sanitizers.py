@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from c_hosts import CC, environment, needs_compiler
-from compiled_programs import runs
 from core_build import GENERATED_CALLS, sanitized, sanitized_objects
+from core_runner import runs
 from support import QUICK, write_arrays
 
 import vkrt
