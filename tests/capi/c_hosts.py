@@ -31,8 +31,7 @@ either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"
 
 def program_of(compiled_of: Callable[..., Path], name: str, is_compiled: bool,
                weights: str = "copy", **options: Any) -> Path:
-    """A program of tests/models, or what it is compiled to with options; hosts do not enable what
-    weights in their file need."""
+    """A program of tests/models, or what it is compiled to; hosts enable nothing for imports."""
     return compiled_of(name, weights=weights, **options) if is_compiled else path_of(name)
 
 

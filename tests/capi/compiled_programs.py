@@ -1,5 +1,4 @@
-"""Compiled programs through the C library, in the process of the tests: its calls by ctypes, with
-arrays of numpy."""
+"""Compiled programs through the C library, in the tests' own process: by ctypes, with arrays."""
 
 from __future__ import annotations
 

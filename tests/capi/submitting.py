@@ -1,5 +1,4 @@
-"""Programs of the C library on a device of a host's, in the process of the tests: submissions on
-its buffers, by ctypes."""
+"""Programs of the C library on a host's device, in the tests' process: submissions by ctypes."""
 
 from __future__ import annotations
 

@@ -85,8 +85,7 @@ def test_states_follow_the_runs(is_compiled, compiled_of):
 
 @either
 def test_a_host_that_has_a_part_in_a_run(is_compiled, compiled_of):
-    """Nobody may wait for a binary semaphore before it is submitted, and a part of the run comes
-    later."""
+    """A part of the run is submitted later, and nobody may wait for a binary semaphore before."""
     path = program_of(compiled_of, "unet_small", is_compiled, weights="stream")
     words = {} if is_compiled else {"weights": "stream"}
     inputs, (expected,) = runs(MODELS / "unet_small.pte", 1)

@@ -51,8 +51,7 @@ def compiled(target, *sources, more=()):
 
 @cache
 def finds_leaks(folder):
-    """Whether leaks are found here at all: that takes a debugger's rights, which containers may
-    refuse. Skips where there are no sanitizers."""
+    """Whether leaks are found here, which takes a debugger's rights; skips without sanitizers."""
     source = folder / "leaking.c"
     source.write_text("#include <Python.h>\n" + LEAKING)
     if not compiled(folder / "leaking", source):

@@ -1,5 +1,4 @@
-"""Runs of the C library on buffers of a host's device, whether Python or the core carries them out.
-"""
+"""Runs of the C library on buffers of a host's device, which Python or the core carries out."""
 
 from pathlib import Path
 

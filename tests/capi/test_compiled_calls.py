@@ -1,5 +1,4 @@
-"""Compiled programs through libvkrt, on the core alone: the same bits, bytes and words as through
-Python."""
+"""Compiled programs through libvkrt, on the core alone: as through Python, to the bit and byte."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ pytestmark = pytest.mark.driver
 
 
 def check_runs(out):
-    """Runs have the results that they have through Python, and the peak is the planned one. Returns
-    what the library says of its memory."""
+    """Results are those of Python, and the peak is the planned one; the memory's figures."""
     inputs, expected = runs(out)
     with opened(out) as program:
         for outputs in expected:
@@ -247,8 +245,7 @@ def test_activations_in_the_host_s_memory_are_in_no_peak(tmp_path):
     {"weights": "copy", "order": "eager"}, {"device": "generic"}], ids=str)
 @pytest.mark.parametrize("methods", [("decode", "encode"), ("encode", "decode")], ids=str)
 def test_several_methods(methods, options, compiled_of):
-    """Loaded when they are first run; the planned peak is that of what is loaded, and weights that
-    both read are there once."""
+    """Each is loaded when first run; the peak is of what is loaded, with shared weights once."""
     out = compiled_of("coder", **options)
     with opened(out) as program, vkrt.load(out) as through_python:
         assert program.memory()["weights"] == 0

@@ -1,5 +1,4 @@
-"""The probe of a driver on which nothing is known, on the core alone: what a driver may do, and
-what is kept of it."""
+"""The probe of an unknown driver, on the core alone: what it may do, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def kept(folder: Path) -> bytes:
 
 
 def test_a_probe_result_is_not_asked_for_twice(asked, folder):
-    """A file that is not exactly a probe result of this device, or that others may have written, is
-    as if it were not there, and is written anew."""
+    """A file that is no result of this device, or that others may have written, is written anew."""
     assert asked("read") == (1, 1, 1, 1)
     assert kept(folder) == b"yes "
     assert asked("read") == (1, 1, 1, 0)

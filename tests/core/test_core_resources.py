@@ -116,8 +116,7 @@ def test_planning_keeps_nothing(bench):
 
 
 def test_what_may_be_streamed_suits_both_queues():
-    """Buffers of two queues may need more than those of one: weights are planned for both. The
-    profile of an AMD device has such buffers."""
+    """Buffers of two queues may need more than those of one, as on the profile `amd`."""
     core().vkrt_both_requirements.restype = Requirements
     assert known(core().vkrt_both_requirements(
         Requirements(64, 256, 0b110), Requirements(80, 16, 0b011))) == (80, 256, 0b010)

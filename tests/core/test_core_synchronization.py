@@ -53,8 +53,7 @@ def in_order(bench: Bench, left_out: int | None) -> None:
 
 
 def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
-    """A fill of one buffer, then without a barrier a copy or a dispatch that reads another one,
-    `offset` bytes further on in the same memory."""
+    """A fill of a buffer, then without a barrier a read of one `offset` bytes on in its memory."""
     block = bench.host_buffer(bytes(4 * NBYTES)).block
     first, second = bench.unbound(NBYTES), bench.unbound(NBYTES)
     bench.bind(first, block, 0)

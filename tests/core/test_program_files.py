@@ -67,8 +67,7 @@ def test_damaged_files_with_shared_weights(reader, tmp_path):
 
 
 def check_damaged_files(program: Compiled, number: int, reader: Path, folder: Path) -> None:
-    """The host reads files of which words were changed, chosen by a number: each is refused, or is
-    as good."""
+    """The host reads files with changed words, chosen by a number: each is refused, or as good."""
     path = folder / "good.vkx"
     write_program(path, program)
     flat.File(path.read_bytes()[HEAD.size + DATA_BYTES:], 1, HEAD.size + DATA_BYTES).read()

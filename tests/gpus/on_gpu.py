@@ -27,8 +27,7 @@ OPTIONS = ("storage", "weights", "memory_budget")
 
 
 def calls_to_make(path: Path, program) -> list[list[np.ndarray]]:
-    """Inputs of the calls to make: those of the references beside the program, in all sizes that a
-    dynamic one was tried with, for all steps of a state; or some of the largest sizes."""
+    """Inputs of all calls and steps that lie beside the program, or some of the largest sizes."""
     try:
         found = [inputs for kind in ("", "call", "step") for inputs, _ in calls_of(path, kind)]
     except FileNotFoundError:

@@ -1,7 +1,4 @@
-"""On the drivers of GPUs: programs load, plan, record and submit, and take what was planned.
-
-Nothing computes there (tools/gpu-drivers/README.md): results are not looked at.
-"""
+"""On drivers of GPUs, where nothing computes: programs load, plan, record and submit."""
 
 from __future__ import annotations
 

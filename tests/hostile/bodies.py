@@ -111,8 +111,7 @@ def profile(program: Any, _: ExitStack) -> Any:
 
 
 def try_imports(_: Any, stack: ExitStack) -> Any:
-    """Loads a program when it is not known yet whether imports of files work: of each driver that
-    there is not, a process tries it once."""
+    """Loads a program on a driver of which it is not known whether imports of files work."""
     with override_device(driver_id=next(UNKNOWN)):
         return load("toy", pipeline_cache="off")(None, stack)
 

@@ -79,7 +79,7 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets) \
   X(CreateSemaphore) X(DestroySemaphore) X(CreateImageView) X(AllocateDescriptorSets) X(BindBufferMemory) \
   X(BindBufferMemory2) X(BindImageMemory) X(BindImageMemory2) \
-  X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines)
+  X(CreateShaderModule) X(CreateComputePipelines)
 
 #define MEMBER(name) PFN_vk##name name;
 

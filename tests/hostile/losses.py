@@ -1,5 +1,4 @@
-"""Programs on a device that is lost at one submission after the other, for test_losses.py: in a
-process of its own, with a profile."""
+"""What the process of test_losses.py does: its device is lost at one submission after the other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Small programs in all the ways that a device may run them, for test_profiles.py: in a process of
-its own, with a profile."""
+"""What the process of test_profiles.py does: it runs small programs in all ways that there are."""
 
 from __future__ import annotations
 

@@ -65,8 +65,7 @@ def in_order(bench: Bench, barriers: list, waits: bool) -> None:
 
 
 def report() -> None:
-    """Prints what the layer says where all barriers are there, and where each is left out, or does
-    less than it should, with waits of the host's and without."""
+    """Prints what the layer says with all barriers, and where one is missing or too weak."""
     for waits in (False, True):
         for lacking in ([None] * 3, NO_ACCESS, UNSEEN):
             for number in (-1, 0, 1, 2):

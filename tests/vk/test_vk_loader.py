@@ -82,8 +82,7 @@ def test_one_instance_as_long_as_a_device_is_open():
 
 
 def validated(code, **environment):
-    """What becomes of code behind the opening of a device with validation, in a process of its own;
-    a skip where there is no layer."""
+    """A new process that opens a device with validation and runs code; a skip without the layer."""
     done = python("-c", textwrap.dedent("""
         import sys
         from vkrt.errors import LoaderError

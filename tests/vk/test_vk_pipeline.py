@@ -53,8 +53,7 @@ def test_not_a_module(device, spirv):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_batch(device, parts, own):
-    """Made by several threads, those of the batch or others (what comes of it runs in
-    tests/core/test_core_pipelines.py)."""
+    """Made by threads of the batch or by others; core/test_core_pipelines.py runs some."""
     batch = batch_of(device, parts, 5)
     with pytest.raises(IndexError, match="5"):
         batch.add(*parts)
