@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
+from functools import partial
 from typing import Any
 
 from core_alone import Block, Error, Statistics, alive, core, messages, open_device, room
@@ -24,6 +26,7 @@ SAMPLED_IMAGE, STORAGE_IMAGE, UNIFORM_TEXEL, STORAGE_BUFFER = 1, 3, 4, 7
 COMPUTE_BARRIER = 0x800, 0x40, 0x800, 0x60
 TRANSFER_TO_COMPUTE = 0x1000, 0x1000, 0x800, 0x60
 COMPUTE_TO_TRANSFER = 0x800, 0x40, 0x1000, 0x1800
+STEP_BARRIERS = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
 # Of vkrt.h
 LOST = 12
 
@@ -350,6 +353,20 @@ class Bench:
         sets.write(0, b, a)
         sets.write(1, a, b)
         return a, pipeline, sets
+
+    def dependent_steps(self, spirv: bytes, count: int) -> list[Callable[[Commands], None]]:
+        """What records a fill of so many floats, two kernels and a copy: each reads what the one
+        before wrote, and needs the barriers of `STEP_BARRIERS`."""
+        a, pipeline, sets = self.back_and_forth(spirv, 4 * count)
+        result = self.host_buffer(bytes(4 * count))
+
+        def dispatch(index: int, commands: Commands) -> None:
+            commands.record_dispatch(pipeline, sets, index, (count // 64, 1, 1),
+                                     struct.pack("=if", count, 1.0))
+
+        return [lambda commands: commands.record_fill(a, 0, 4 * count, 0), partial(dispatch, 0),
+                partial(dispatch, 1),
+                lambda commands: commands.record_copy(a, 0, result, 0, 4 * count)]
 
     def begin(self, one_time: bool = True) -> Commands:
         commands = self.own(Commands())
