@@ -87,6 +87,13 @@ class HostProgram(CompiledProgram):
              ctypes.byref(Submission(ctypes.sizeof(Submission), *words)), ctypes.byref(copied))
         return copied.value
 
+    def check_run(self, given: HostValues, made: HostValues, **words: Any) -> None:
+        """A run that is waited for; it has to give the outputs that `made` is there for."""
+        made.clear()
+        self.submit(given.buffers, made.buffers, **words)
+        self.wait()
+        made.check()
+
     def wait(self, method: str = "forward") -> None:
         call("vkrt_wait", self.handle, method)
 

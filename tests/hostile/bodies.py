@@ -225,12 +225,8 @@ def submit(begun: Submitting, _: ExitStack) -> Any:
 
     with vkrt_errors(), opened_on(begun.host, begun.path, "timelineSemaphore") as program:
         for given, made in begun.values:
-            made.clear()
             begun.value += 1
-            program.submit(given.buffers, made.buffers,
-                           signals=[semaphore(begun.line, begun.value)])
-            program.wait()
-            made.check()
+            program.check_run(given, made, signals=[semaphore(begun.line, begun.value)])
             program.release()
     return []
 

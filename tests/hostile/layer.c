@@ -158,7 +158,6 @@ static void hostile_DestroyDevice(VkDevice handle, CALLBACKS) {
     fprintf(stderr, "hostile: %u allocations were not freed\n", device->allocations);
   take_out(&devices, &device->node);
   device->DestroyDevice(handle, callbacks);
-  close_orders(device);
   close_pipelines(device);
   close_tracking(device);
   free(device->awaited);

@@ -151,7 +151,6 @@ struct device {
   bool lost;
   struct awaited* awaited;
   int awaited_count;
-  struct recording* recordings;
   struct tracking* tracking;
   VkPhysicalDeviceProperties properties;
   PFN_vkVoidFunction behind[MAX_FAILING]; /* the functions that failures.c wraps */
@@ -184,7 +183,6 @@ uint64_t limit_or(const char* name, uint64_t other);
 const char* refused_feature(const VkDeviceCreateInfo* info);
 void start_memory(struct device* device, const VkPhysicalDeviceMemoryProperties* real);
 void start_queues(struct device* device);
-void close_orders(struct device* device);
 void empty_image(struct device* device, VkCommandBuffer handle, const VkImageMemoryBarrier* change);
 void start_pipelines(struct device* device, VkPhysicalDevice physical);
 void start_failures(struct device* device, PFN_vkVoidFunction (*find)(const char*));

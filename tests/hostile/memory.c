@@ -98,12 +98,9 @@ static VkResult hostile_AllocateMemory(VkDevice handle, const VkMemoryAllocateIn
     result = device->AllocateMemory(handle, &changed, callbacks, made);
   }
   if (result == VK_SUCCESS) {
-    struct memory* memory = calloc(1, sizeof *memory);
-    memory->handle = *made;
-    memory->size = info->allocationSize;
-    memory->type = info->memoryTypeIndex;
-    memory->imported = imported;
-    memory->next = device->memories;
+    struct memory* memory = malloc(sizeof *memory);
+    *memory = (struct memory){device->memories, *made, info->allocationSize, info->memoryTypeIndex,
+                              imported, NULL, NULL};
     device->memories = memory;
     device->allocations++;
     device->imports += imported;

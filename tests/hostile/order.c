@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "tracking.h"
 
 #define MAX_PUSH 256
 
@@ -35,25 +35,17 @@ struct command {
 };
 
 struct recording {
-  struct recording* next;
-  VkCommandBuffer handle;
   struct command* commands;
   int count;
   struct command state; /* what is bound */
 };
 
 static struct recording* recording_of(struct device* device, VkCommandBuffer handle) {
-  pthread_mutex_lock(&device->lock);
-  struct recording* found = device->recordings;
-  while (found && found->handle != handle) found = found->next;
-  if (!found) {
-    found = calloc(1, sizeof *found);
-    found->handle = handle;
-    found->next = device->recordings;
-    device->recordings = found;
-  }
-  pthread_mutex_unlock(&device->lock);
-  return found;
+  locked(device);
+  struct recording** place = &OBJECT(device, RECORDING, handle)->recording;
+  if (!*place) *place = calloc(1, sizeof **place);
+  unlock(device);
+  return *place;
 }
 
 static void clear(struct recording* recording) {
@@ -306,12 +298,12 @@ static void give(struct device* device, VkCommandBuffer handle, const struct com
 }
 
 /* Gives the driver what was recorded: always the last command that waits for none. */
-static void give_all(struct device* device, struct recording* recording) {
+static void give_all(struct device* device, VkCommandBuffer handle, struct recording* recording) {
   struct command* all = recording->commands;
   for (int left = recording->count; left; left--) {
     int next = recording->count - 1;
     while (all[next].done || all[next].waits) next--;
-    give(device, recording->handle, &all[next]);
+    give(device, handle, &all[next]);
     all[next].done = true;
     for (int i = next + 1; i < recording->count; i++)
       all[i].waits -= all[i].behind[next / 64] >> next % 64 & 1;
@@ -322,19 +314,16 @@ static VkResult hostile_EndCommandBuffer(VkCommandBuffer handle) {
   struct device* device = device_of(handle);
   struct recording* recording = recording_of(device, handle);
   wait_for_all(device, handle, 0, NULL);
-  give_all(device, recording);
+  give_all(device, handle, recording);
   clear(recording);
   return device->EndCommandBuffer(handle);
 }
 
-void close_orders(struct device* device) {
-  while (device->recordings) {
-    struct recording* recording = device->recordings;
-    device->recordings = recording->next;
-    clear(recording);
-    free(recording->commands);
-    free(recording);
-  }
+void close_recording(struct recording* recording) {
+  if (!recording) return;
+  clear(recording);
+  free(recording->commands);
+  free(recording);
 }
 
 #define FUNCTIONS(X) \

@@ -224,18 +224,15 @@ static void hostile_GetPhysicalDeviceMemoryProperties2(
 
 static void hostile_GetPhysicalDeviceQueueFamilyProperties(
     VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties* families) {
-  uint32_t one = 1;
+  uint32_t one = 1, number = profile.family_count;
   VkQueueFamilyProperties real;
   instance_of(physical)->GetPhysicalDeviceQueueFamilyProperties(physical, &one, &real);
-  uint32_t number = profile.family_count;
-  if (families) {
-    if (*count < number) number = *count;
-    for (uint32_t i = 0; i < number; i++) {
-      families[i] = real;
-      families[i].queueCount = 1;
-      families[i].queueFlags = profile.families[i];
-      families[i].timestampValidBits = limit_or("timestampValidBits", real.timestampValidBits);
-    }
+  real.queueCount = 1;
+  real.timestampValidBits = limit_or("timestampValidBits", real.timestampValidBits);
+  if (families && *count < number) number = *count;
+  for (uint32_t i = 0; families && i < number; i++) {
+    families[i] = real;
+    families[i].queueFlags = profile.families[i];
   }
   *count = number;
 }

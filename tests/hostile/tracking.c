@@ -37,6 +37,7 @@ void close_tracking(struct device* device) {
     for (struct object *object = device->tracking->buckets[i], *next; object; object = next) {
       next = object->next;
       empty(object);
+      close_recording(object->recording);
       free(object);
     }
   free(device->tracking->images);

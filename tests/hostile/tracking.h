@@ -46,6 +46,7 @@ struct object {
   struct range* bindings;     /* of sets */
   struct signal* signals;     /* of semaphores and fences */
   struct event* events;       /* of recordings */
+  struct recording* recording;
   int count;
 };
 
@@ -73,6 +74,7 @@ struct tracking {
 
 /* What is known of a handle; nothing at first. The lock is held. */
 struct object* object_of(struct tracking* tracking, enum type type, uint64_t handle);
+void close_recording(struct recording* recording); /* NULL is none */
 struct tracking* locked(struct device* device);
 void unlock(struct device* device);
 uint8_t stages_of(VkPipelineStageFlags given, VkPipelineStageFlagBits all);
