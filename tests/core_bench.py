@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
+from functools import partial
 from typing import Any
 
 from core_alone import Block, Error, Statistics, alive, core, messages, open_device, room
@@ -24,6 +26,7 @@ SAMPLED_IMAGE, STORAGE_IMAGE, UNIFORM_TEXEL, STORAGE_BUFFER = 1, 3, 4, 7
 COMPUTE_BARRIER = 0x800, 0x40, 0x800, 0x60
 TRANSFER_TO_COMPUTE = 0x1000, 0x1000, 0x800, 0x60
 COMPUTE_TO_TRANSFER = 0x800, 0x40, 0x1000, 0x1800
+STEP_BARRIERS = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
 # Of vkrt.h
 LOST = 12
 
@@ -68,9 +71,13 @@ class Part(ctypes.Structure):
 
 class Buffer(Part):
     _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64),
-                ("is_external", c_int),
-                ("memory", Binding)]
+                ("is_external", c_int), ("memory", Binding)]
     close_name = "vkrt_close_buffer"
+    block: Memory
+
+    def read(self) -> bytes:
+        """All that is in it."""
+        return self.block.read(0, self.size)
 
 
 class BufferView(Part):
@@ -143,6 +150,16 @@ class Sets(Part):
         view = c_void_p()
         call("vkrt_get_image_view", byref(image), byref(view))
         call("vkrt_write_image_descriptor", byref(self), index, binding, view)
+
+    def write(self, index: int, *things: Buffer | BufferView | Image) -> None:
+        """Binds whole buffers, views and images, from binding 0 on."""
+        for binding, thing in enumerate(things):
+            if isinstance(thing, Buffer):
+                self.write_buffer(index, binding, thing, 0, thing.size)
+            elif isinstance(thing, BufferView):
+                self.write_texel(index, binding, thing)
+            else:
+                self.write_image(index, binding, thing)
 
 
 class Pool(Part):
@@ -333,10 +350,23 @@ class Bench:
         a, b = self.buffer(nbytes), self.buffer(nbytes)
         pipeline = self.pipeline(spirv, [STORAGE_BUFFER, STORAGE_BUFFER], 8, list(constants))
         sets = self.sets(pipeline.layout, pipeline.layout)
-        for index, (target, source) in enumerate(((b, a), (a, b))):
-            sets.write_buffer(index, 0, target, 0, nbytes)
-            sets.write_buffer(index, 1, source, 0, nbytes)
+        sets.write(0, b, a)
+        sets.write(1, a, b)
         return a, pipeline, sets
+
+    def dependent_steps(self, spirv: bytes, count: int) -> list[Callable[[Commands], None]]:
+        """What records a fill of so many floats, two kernels and a copy: each reads what the one
+        before wrote, and needs the barriers of `STEP_BARRIERS`."""
+        a, pipeline, sets = self.back_and_forth(spirv, 4 * count)
+        result = self.host_buffer(bytes(4 * count))
+
+        def dispatch(index: int, commands: Commands) -> None:
+            commands.record_dispatch(pipeline, sets, index, (count // 64, 1, 1),
+                                     struct.pack("=if", count, 1.0))
+
+        return [lambda commands: commands.record_fill(a, 0, 4 * count, 0), partial(dispatch, 0),
+                partial(dispatch, 1),
+                lambda commands: commands.record_copy(a, 0, result, 0, 4 * count)]
 
     def begin(self, one_time: bool = True) -> Commands:
         commands = self.own(Commands())
@@ -350,6 +380,15 @@ class Bench:
         commands.end()
         commands.submit(self.fence)
         assert self.fence.wait()
+
+    def run(self, pipeline: Pipeline, things: Sequence[Buffer | BufferView | Image],
+            groups: Sequence[int], push: bytes = b"") -> None:
+        """Runs a kernel over what is bound from binding 0 on."""
+        sets = self.sets(pipeline.layout)
+        sets.write(0, *things)
+        commands = self.begin()
+        commands.record_dispatch(pipeline, sets, 0, groups, push)
+        self.finish(commands)
 
     def statistics(self) -> Statistics:
         found = Statistics()

@@ -13,6 +13,15 @@ from typing import Any
 import pytest
 from support import path_of, python
 
+import vkrt
+
+_CAPI = Path(vkrt.__file__).parent / "capi"
+# The library's own C beside the core's, and what the build tells it
+OWN_SOURCES = [_CAPI / name for name in ("calls.c", "home.c", "python.c")]
+OWN_FLAGS = (f'-DVKRT_VERSION="{vkrt.__version__}"', f"-I{_CAPI}",
+             f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"')
+# How a sanitizer's process ends that has found something
+FOUND = 23
 CC = shutil.which("cc")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -22,8 +31,7 @@ either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"
 
 def program_of(compiled_of: Callable[..., Path], name: str, is_compiled: bool,
                weights: str = "copy", **options: Any) -> Path:
-    """A program of tests/models, or what it is compiled to with options; hosts do not enable what
-    weights in their file need."""
+    """A program of tests/models, or what it is compiled to; hosts enable nothing for imports."""
     return compiled_of(name, weights=weights, **options) if is_compiled else path_of(name)
 
 
@@ -60,9 +68,17 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "VKRT_HOME": sys.prefix, **more}
 
 
-def run(host: Path, *words: object, **more: str) -> str:
-    """What a host prints; its failure fails the test, with what it printed."""
+def run(host: Path | str, *words: object, code: int = 0, **more: str) -> str:
+    """What a host prints, also on stderr where it is to fail; another exit code fails the test."""
     done = subprocess.run([host, *map(str, words)], text=True, capture_output=True, timeout=300,
                           env=environment(**more))
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    said = done.stdout + done.stderr
+    assert done.returncode == code, f"exit code {done.returncode}\n{said}"
+    return said if code else done.stdout
+
+
+def sanitizer_options(finds_leaks: bool) -> dict[str, str]:
+    """The environment of a host with sanitizers; leaks.txt says which leaks are let pass."""
+    return {"ASAN_OPTIONS": f"detect_leaks={int(finds_leaks)}:exitcode={FOUND}",
+            "LSAN_OPTIONS": f"suppressions={Path(__file__).with_name('leaks.txt')}"
+                            ":print_suppressions=0"}

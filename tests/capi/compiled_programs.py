@@ -1,19 +1,20 @@
-"""Compiled programs through the C library, in the process of the tests: its calls by ctypes, with
-arrays of numpy."""
+"""Compiled programs through the C library, in the tests' own process: by ctypes, with arrays."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import byref
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from core_runner import inputs_of, runs
 
 from vkrt.capi.arrays import DTYPES, NUMBERS
-from vkrt.capi.codes import CODES, INTERNAL
+from vkrt.capi.codes import CODES
 from vkrt.capi.config import LIBRARY, folder
 
 CODE_OF = {kind.__name__: code for kind, code in CODES}
@@ -61,7 +62,15 @@ def library() -> ctypes.CDLL:
     return found
 
 
-def check(code: int) -> None:
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function of the library, with texts in UTF-8 and numbers as `size_t`.
+
+    Raises:
+        Failure: it has failed.
+    """
+    code = getattr(library(), name)(*(
+        word.encode() if isinstance(word, str) else ctypes.c_size_t(word)
+        if isinstance(word, int) else word for word in arguments))
     if code:
         raise Failure(code, library().vkrt_last_error_text().decode())
 
@@ -84,7 +93,7 @@ def tensor_of(array: np.ndarray) -> Tensor:
 def live() -> int:
     """Vulkan objects of the library's, and of Python's once it has loaded a `.pte` file here."""
     count = ctypes.c_size_t()
-    check(library().vkrt_live_objects(ctypes.byref(count)))
+    call("vkrt_live_objects", byref(count))
     return count.value
 
 
@@ -94,25 +103,22 @@ class CompiledProgram:
     def __init__(self, handle: ctypes.c_void_p):
         self.handle = handle
 
-    def methods(self) -> list[tuple[str, int, int]]:
-        """Names of all methods, with how many inputs and outputs they have."""
-        count, found = ctypes.c_size_t(), []
-        check(library().vkrt_method_count(self.handle, ctypes.byref(count)))
+    def methods(self) -> dict[str, tuple[int, int]]:
+        """How many inputs and outputs all methods have, by their names."""
+        count, found = ctypes.c_size_t(), {}
+        call("vkrt_method_count", self.handle, byref(count))
         for number in range(count.value):
             info = MethodInfo(ctypes.sizeof(MethodInfo))
-            check(library().vkrt_method_get(self.handle, ctypes.c_size_t(number),
-                                            ctypes.byref(info)))
-            found.append((info.name.decode(), info.input_count, info.output_count))
+            call("vkrt_method_get", self.handle, number, byref(info))
+            found[info.name.decode()] = info.input_count, info.output_count
         return found
 
     def infos(self, what: str, method: str = "forward") -> list[tuple]:
         """Of all inputs, or outputs: name, dtype, sizes, dynamic dimensions, bytes."""
         found = []
-        counts = {name: counts for name, *counts in self.methods()}[method]
-        for number in range(counts[what == "output"]):
+        for number in range(self.methods()[method][what == "output"]):
             info = TensorInfo(ctypes.sizeof(TensorInfo))
-            check(getattr(library(), f"vkrt_{what}_get")(
-                self.handle, method.encode(), ctypes.c_size_t(number), ctypes.byref(info)))
+            call(f"vkrt_{what}_get", self.handle, method, number, byref(info))
             dynamic = tuple(d for d in range(info.rank) if info.dynamic >> d & 1)
             found.append((info.name.decode(), DTYPES[info.dtype], tuple(info.sizes[:info.rank]),
                           dynamic, info.nbytes))
@@ -131,48 +137,54 @@ class CompiledProgram:
         given = (Tensor * len(inputs))(*map(tensor_of, inputs))
         outputs = (Tensor * len(places))(*(Tensor(place.ctypes.data, place.nbytes)
                                            for place in places))
-        check(library().vkrt_run(self.handle, method.encode(), state, given,
-                                 ctypes.c_size_t(len(inputs)), outputs,
-                                 ctypes.c_size_t(len(places))))
+        call("vkrt_run", self.handle, method, state, given, len(inputs), outputs, len(places))
         return [place[:tensor.nbytes].view(DTYPES[tensor.dtype]).reshape(
             tuple(tensor.sizes[:tensor.rank])) for place, tensor in zip(places, outputs)]
 
     def memory(self) -> dict[str, int]:
         """The figures of `vkrt_memory`."""
         memory = Memory(ctypes.sizeof(Memory))
-        check(library().vkrt_memory_get(self.handle, ctypes.byref(memory)))
+        call("vkrt_memory_get", self.handle, byref(memory))
         return {name: getattr(memory, name) for name in MEMORY}
 
     def new_state(self, method: str = "forward") -> ctypes.c_void_p:
         state = ctypes.c_void_p()
-        check(library().vkrt_state_new(self.handle, method.encode(), ctypes.byref(state)))
+        call("vkrt_state_new", self.handle, method, byref(state))
         return state
 
     def save(self, state: object = None, method: str = "forward") -> bytes:
         needed = ctypes.c_size_t()
-        check(library().vkrt_state_save(self.handle, method.encode(), state, None,
-                                        ctypes.c_size_t(0), ctypes.byref(needed)))
+        call("vkrt_state_save", self.handle, method, state, None, 0, byref(needed))
         memory = ctypes.create_string_buffer(needed.value)
-        check(library().vkrt_state_save(self.handle, method.encode(), state, memory, needed,
-                                        ctypes.byref(needed)))
+        call("vkrt_state_save", self.handle, method, state, memory, needed, byref(needed))
         return memory.raw
 
     def restore(self, saved: bytes, state: object = None, method: str = "forward") -> None:
-        check(library().vkrt_state_load(self.handle, method.encode(), state, saved,
-                                        ctypes.c_size_t(len(saved))))
+        call("vkrt_state_load", self.handle, method, state, saved, len(saved))
 
 
 @contextmanager
-def opened(path: object) -> Iterator[CompiledProgram]:
-    """A program, closed at the end; nothing of it is left then."""
-    before, handle = live(), ctypes.c_void_p()
-    check(library().vkrt_load(str(path).encode(), None, ctypes.byref(handle)))
+def loaded(path: str | Path, options: Any = None, *, counts: bool = True
+           ) -> Iterator[ctypes.c_void_p]:
+    """The handle of a program, closed at the end; nothing of it is left then, unless the device was
+    lost.
+
+    Args:
+        counts: what is left is looked at.
+    """
+    before, handle, is_lost = live(), ctypes.c_void_p(), False
     try:
-        yield CompiledProgram(handle)
+        call("vkrt_load", str(path), options, byref(handle))
+        yield handle
+    except Failure as error:
+        is_lost = error.code == CODE_OF["DeviceLostError"]
+        raise
     finally:
-        check(library().vkrt_close(handle))
-    assert live() == before
+        call("vkrt_close", handle)
+        assert live() == before or is_lost or not counts
 
 
-__all__ = ["CODE_OF", "INTERNAL", "CompiledProgram", "Failure", "check", "inputs_of", "library",
-           "live", "opened", "runs", "tensor_of"]
+@contextmanager
+def opened(path: str | Path) -> Iterator[CompiledProgram]:
+    with loaded(path) as handle:
+        yield CompiledProgram(handle)

@@ -1,5 +1,4 @@
-"""Programs of the C library on a device of a host's, in the process of the tests: submissions on
-its buffers, by ctypes."""
+"""Programs of the C library on a host's device, in the tests' process: submissions by ctypes."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compiled_programs import CODE_OF, MAX_RANK, CompiledProgram, Failure, check, library, live
+from compiled_programs import MAX_RANK, CompiledProgram, call, loaded
 from host_buffers import HostBuffers
 
 from vkrt.work.handles import address_of
@@ -84,16 +83,22 @@ class HostProgram(CompiledProgram):
         words = [word for kind, values in ((Buffer, inputs), (Buffer, outputs), (Semaphore, waits),
                                            (Semaphore, signals))
                  for word in ((kind * len(values))(*values), len(values))]
-        check(library().vkrt_submit(
-            self.handle, method.encode(), state,
-            ctypes.byref(Submission(ctypes.sizeof(Submission), *words)), ctypes.byref(copied)))
+        call("vkrt_submit", self.handle, method, state,
+             ctypes.byref(Submission(ctypes.sizeof(Submission), *words)), ctypes.byref(copied))
         return copied.value
 
+    def check_run(self, given: HostValues, made: HostValues, **words: Any) -> None:
+        """A run that is waited for; it has to give the outputs that `made` is there for."""
+        made.clear()
+        self.submit(given.buffers, made.buffers, **words)
+        self.wait()
+        made.check()
+
     def wait(self, method: str = "forward") -> None:
-        check(library().vkrt_wait(self.handle, method.encode()))
+        call("vkrt_wait", self.handle, method)
 
     def release(self) -> None:
-        check(library().vkrt_release_buffers(self.handle))
+        call("vkrt_release_buffers", self.handle)
 
 
 @contextmanager
@@ -110,15 +115,6 @@ def opened_on(host: Any, path: Path, *features: str, **words: str) -> Iterator[H
     device = HostDevice(ctypes.sizeof(HostDevice), *handles, 0, names, len(enabled))
     options = Options(ctypes.sizeof(Options), host_device=ctypes.pointer(device),
                       **{name: word.encode() for name, word in words.items()})
-    before, handle, is_lost = live(), ctypes.c_void_p(), False
-    try:
-        check(library().vkrt_load(str(path).encode(), ctypes.byref(options),
-                                  ctypes.byref(handle)))
+    # Python's objects are counted once the library has joined it, others' too.
+    with loaded(path, ctypes.byref(options), counts=path.suffix == ".vkx") as handle:
         yield HostProgram(handle)
-    except Failure as error:
-        is_lost = error.code == CODE_OF["DeviceLostError"]
-        raise
-    finally:
-        check(library().vkrt_close(handle))
-        # Python's objects are counted once the library has joined it, others' too.
-        assert live() == before or is_lost or path.suffix != ".vkx"

@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 from c_hosts import either, program_of
-from compiled_programs import CODE_OF, Failure, check, library, opened, refused, runs
+from compiled_programs import CODE_OF, Failure, call, library, opened, refused
+from core_runner import runs
 from host_device import open_host
 from submitting import Buffer, HostProgram, HostValues, opened_on, semaphore
 from support import MODELS
@@ -28,16 +29,11 @@ def test_sizes_of_a_call(is_compiled, compiled_of):
         given = [HostValues(host, [x]).fill() for x in inputs]
         made = [HostValues(host, outputs) for outputs in expected]
         for number in (0, 1, 1, 0):
-            made[number].clear()
-            program.submit(given[number].buffers, made[number].buffers)
-            program.wait()
-            made[number].check()
+            program.check_run(given[number], made[number])
         # Without sizes they are the largest, of outputs those of the call.
         given, made = (HostValues(host, values, has_sizes=False)
                        for values in ([inputs[0]], expected[0]))
-        program.submit(given.fill().buffers, made.buffers)
-        program.wait()
-        made.check()
+        program.check_run(given.fill(), made)
         wrong = HostValues(host, [np.zeros((1, 1, 80, 60), "float32"), expected[0][1]])
         with refused("InputError", r"out 0 'output_0': expected .*of sizes \[1, ?1, ?80, ?60"):
             program.submit(given.buffers, wrong.buffers)
@@ -68,11 +64,11 @@ def test_states_follow_the_runs(is_compiled, compiled_of):
         for values in (*made[:2], *again[:2]):
             values.check()
         program.submit(given.buffers, again[2].buffers, state=other)
-        check(library().vkrt_state_reset(program.handle, b"forward", other))
+        call("vkrt_state_reset", program.handle, "forward", other)
         again[2].check()
         again[0].clear()
         program.submit(given.buffers, again[0].buffers, state=other)
-        check(library().vkrt_state_close(other))
+        call("vkrt_state_close", other)
         again[0].check()
         program.wait()
         with refused("ClosedError"):
@@ -84,8 +80,7 @@ def test_states_follow_the_runs(is_compiled, compiled_of):
 
 @either
 def test_a_host_that_has_a_part_in_a_run(is_compiled, compiled_of):
-    """Nobody may wait for a binary semaphore before it is submitted, and a part of the run comes
-    later."""
+    """A part of the run is submitted later, and nobody may wait for a binary semaphore before."""
     path = program_of(compiled_of, "unet_small", is_compiled, weights="stream")
     words = {} if is_compiled else {"weights": "stream"}
     inputs, (expected,) = runs(MODELS / "unet_small.pte", 1)
@@ -94,10 +89,7 @@ def test_a_host_that_has_a_part_in_a_run(is_compiled, compiled_of):
         given, made = HostValues(host, inputs).fill(), HostValues(host, expected)
         line, after = host.semaphore(timeline=True), host.semaphore()
         for value in (1, 2):
-            made.clear()
-            program.submit(given.buffers, made.buffers, signals=[semaphore(line, value)])
-            program.wait()
-            made.check()
+            program.check_run(given, made, signals=[semaphore(line, value)])
             host.submit()  # drivers may signal a fence before the semaphore of the same submission
             assert host.value(line) == value
         made.clear()
@@ -134,9 +126,7 @@ def test_a_run_that_fails_signals_all_the_same(is_compiled, compiled_of, tmp_pat
         # What was read ahead for this run may have failed before.
         program.submit(given.buffers, made.buffers)
         library().vkrt_wait(program.handle, None)
-        program.submit(given.buffers, made.buffers)
-        program.wait()
-        made.check()
+        program.check_run(given, made)
 
 
 # What is refused
@@ -164,9 +154,7 @@ def test_timelines_take_the_feature(is_compiled, compiled_of):
         line = host.semaphore(timeline=True)
         with refused("UnsupportedError", "timelineSemaphore"):
             program.submit(given.buffers, made.buffers, signals=[semaphore(line, 1)])
-        program.submit(given.buffers, made.buffers)
-        program.wait()
-        made.check()
+        program.check_run(given, made)
 
 
 def test_a_device_of_vkrt_s_own_has_no_buffers_of_a_host(compiled_of):

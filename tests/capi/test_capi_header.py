@@ -41,10 +41,13 @@ def test_every_option_of_a_load_is_in_the_struct():
     assert {option.name for option in fields(LoadOptions)} <= names
 
 
+def needs(*tools):
+    return pytest.mark.skipif(not all(map(shutil.which, tools)), reason=f"no {' or '.join(tools)}")
+
+
+@needs("nm")
 def test_the_library_exports_what_the_list_says():
     """And nothing else; who changes the list changes the ABI."""
-    if shutil.which("nm") is None:
-        pytest.skip("no nm")
     found = subprocess.run(["nm", "-D", "--defined-only", folder() / LIBRARY], text=True,
                            capture_output=True, check=True).stdout
     wanted = re.findall(r"(vkrt_\w+);", MAP.read_text(encoding="utf-8"))
@@ -52,27 +55,28 @@ def test_the_library_exports_what_the_list_says():
     assert sorted(re.findall(r"(vkrt_\w+)\([^)]*\);", HEADER.replace("(*vkrt_", "("))) == wanted
 
 
-def test_the_library_needs_no_python():
-    if shutil.which("readelf") is None:
-        pytest.skip("no readelf")
-    said = subprocess.run(["readelf", "-d", folder() / LIBRARY], text=True, capture_output=True,
+@pytest.fixture
+def dynamic_section():
+    return subprocess.run(["readelf", "-d", folder() / LIBRARY], text=True, capture_output=True,
                           check=True).stdout
-    assert "python" not in "".join(re.findall(r"NEEDED.*", said))
+
+
+@needs("readelf")
+def test_the_library_needs_no_python(dynamic_section):
+    assert "python" not in "".join(re.findall(r"NEEDED.*", dynamic_section))
     abi = re.search(r"#define VKRT_ABI (\d+)", HEADER)
-    assert abi and f"soname: [libvkrt.so.{abi[1]}]" in said
+    assert abi and f"soname: [libvkrt.so.{abi[1]}]" in dynamic_section
 
 
 # Where they are symbols of other libraries than these, a libc has them, too.
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
 
 
-def test_the_library_needs_nothing_but_libc():
+@needs("readelf")
+@pytest.mark.skipif(sys.platform != "linux", reason="other libraries")
+def test_the_library_needs_nothing_but_libc(dynamic_section):
     """Without Python and without the library of C++; it takes 500 kB at most."""
-    if shutil.which("readelf") is None or sys.platform != "linux":
-        pytest.skip("no readelf")
-    said = subprocess.run(["readelf", "-d", folder() / LIBRARY], text=True, capture_output=True,
-                          check=True).stdout
-    needed = set(re.findall(r"NEEDED.*\[(.*)\]", said))
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic_section))
     assert {name for name in needed if not name.startswith(("ld-", "libc."))} <= LIBRARIES
     assert (folder() / LIBRARY).stat().st_size <= 500_000
 
@@ -142,9 +146,8 @@ def test_programs_share_a_device_that_a_host_describes_alike():
 
 
 @needs_compiler
+@needs("pkg-config")
 def test_pkg_config_says_the_same():
-    if shutil.which("pkg-config") is None:
-        pytest.skip("no pkg-config")
     said = subprocess.run(["pkg-config", "--cflags", "--libs", "vkrt"], text=True,
                           env=environment(PKG_CONFIG_PATH=str(folder())), capture_output=True,
                           check=True).stdout
@@ -165,9 +168,8 @@ target_link_libraries(by_pkg_config PkgConfig::VKRT)
 
 
 @needs_compiler
+@needs("cmake", "pkg-config")
 def test_cmake_links_a_host_by_package_and_by_pkg_config(tmp_path):
-    if shutil.which("cmake") is None or shutil.which("pkg-config") is None:
-        pytest.skip("no CMake, or no pkg-config")
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     (tmp_path / "host.c").write_text("""
         #include <stdio.h>

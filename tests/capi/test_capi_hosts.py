@@ -59,11 +59,9 @@ def test_a_host_s_own_device(is_compiled, compiled_of, tmp_path):
 
 
 def test_without_a_home_the_message_says_what_to_do(tmp_path):
-    made = host("sources", tmp_path)
-    done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,
-                          env=environment(VKRT_HOME=str(tmp_path)))
-    assert done.returncode == 1 and "vkrt" in done.stdout and str(tmp_path) in done.stdout
-    assert "mlp.pte is no compiled program (.vkx), and others need Python" in done.stdout
+    said = run(host("sources", tmp_path), MODELS / "mlp.pte", code=1, VKRT_HOME=str(tmp_path))
+    assert "vkrt" in said and str(tmp_path) in said
+    assert "mlp.pte is no compiled program (.vkx), and others need Python" in said
 
 
 def test_a_host_that_ends_python_and_starts_another(tmp_path):

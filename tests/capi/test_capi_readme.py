@@ -25,17 +25,22 @@ def test_there_is_an_example():
     assert ROOT / "vkrt" / "capi" / "README.md" in {example[0] for example in EXAMPLES}
 
 
+def check(folder, code, command, call, output, **more):
+    """Builds a host in a folder and runs it there: it prints what the document says."""
+    (folder / "host.c").write_text(code)
+    command = command.replace("$(vkrt-config --cflags --libs)", shlex.join(flags()))
+    subprocess.run(shlex.split(command), cwd=folder, check=True)
+    done = subprocess.run(call, cwd=folder, env=environment(**more), text=True,
+                          capture_output=True, check=True)
+    assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("path, code, command, call, output", EXAMPLES,
                          ids=lambda value: value.parent.name if isinstance(value, Path) else "")
 def test_examples(path, code, command, call, output, tmp_path):
-    (tmp_path / "host.c").write_text(code)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "models").symlink_to(MODELS)
-    command = command.replace("$(vkrt-config --cflags --libs)", shlex.join(flags()))
-    subprocess.run(shlex.split(command), cwd=tmp_path, check=True)
-    done = subprocess.run(call, cwd=tmp_path, env=environment(), text=True, capture_output=True,
-                          check=True)
-    assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
+    check(tmp_path, code, command, call, output)
 
 
 def test_the_example_with_a_compiled_program(compiled_of, tmp_path):
@@ -43,13 +48,9 @@ def test_the_example_with_a_compiled_program(compiled_of, tmp_path):
     _, code, command, call, output = next(example for example in EXAMPLES
                                           if example[0].parent.name == "capi")
     assert "tests/models/mlp.pte" in code
-    (tmp_path / "host.c").write_text(code.replace("tests/models/mlp.pte", "mlp.vkx"))
     compiled_of("mlp")
-    command = command.replace("$(vkrt-config --cflags --libs)", shlex.join(flags()))
-    subprocess.run(shlex.split(command), cwd=tmp_path, check=True)
-    done = subprocess.run(call, cwd=tmp_path, env=environment(VKRT_HOME="/nowhere"), text=True,
-                          capture_output=True, check=True)
-    assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
+    check(tmp_path, code.replace("tests/models/mlp.pte", "mlp.vkx"), command, call, output,
+          VKRT_HOME="/nowhere")
 
 
 def test_the_section_is_short():

@@ -6,27 +6,23 @@ goes through malloc, free and the functions of the C library: also Python's obje
 malloc here. leaks.txt says which leaks are let pass.
 """
 
+import os
 import subprocess
-import sys
 import sysconfig
 import wave
 from functools import cache
 from pathlib import Path
 
 import pytest
-from c_hosts import CC, environment, needs_compiler, run
+from c_hosts import CC, FOUND, OWN_FLAGS, OWN_SOURCES, needs_compiler, run, sanitizer_options
 from support import MODELS, need_model
 
-import vkrt
 from vkrt.capi.config import folder as folder_of_library
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-CAPI = ROOT / "vkrt" / "capi"
 OPTIONS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
            "-fno-omit-frame-pointer", "-g", "-rdynamic"]
-# How a sanitizer's process ends that has found something
-FOUND = 23
 LEAKING = """
 #include <stdlib.h>
 static void *volatile kept;
@@ -39,12 +35,6 @@ int main(void) {
 pytestmark = [pytest.mark.driver, pytest.mark.once, needs_compiler]
 
 
-def options(leaks):
-    return {"ASAN_OPTIONS": f"detect_leaks={int(leaks)}:exitcode={FOUND}",
-            "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.txt'}:print_suppressions=0",
-            "PYTHONMALLOC": "malloc"}
-
-
 def compiled(target, *sources, more=()):
     """Whether a host is there now, with the library's C in it.
 
@@ -53,9 +43,7 @@ def compiled(target, *sources, more=()):
     """
     assert CC is not None
     done = subprocess.run(
-        [CC, *map(str, sources), "-o", str(target), *OPTIONS,
-         f'-DVKRT_VERSION="{vkrt.__version__}"',
-         f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"', f"-I{CAPI}",
+        [CC, *map(str, sources), "-o", str(target), *OPTIONS, *OWN_FLAGS,
          f"-I{sysconfig.get_paths()['include']}", *more, "-ldl", "-lpthread"],
         capture_output=True, text=True)
     return done.returncode == 0
@@ -63,13 +51,12 @@ def compiled(target, *sources, more=()):
 
 @cache
 def finds_leaks(folder):
-    """Whether leaks are found here at all: that takes a debugger's rights, which containers may
-    refuse. Skips where there are no sanitizers."""
+    """Whether leaks are found here, which takes a debugger's rights; skips without sanitizers."""
     source = folder / "leaking.c"
     source.write_text("#include <Python.h>\n" + LEAKING)
     if not compiled(folder / "leaking", source):
         pytest.skip("no sanitizers, or no headers of Python")
-    done = subprocess.run([folder / "leaking"], env=environment(**options(True)),
+    done = subprocess.run([folder / "leaking"], env={**os.environ, **sanitizer_options(True)},
                           capture_output=True, text=True)
     if done.returncode == FOUND:
         assert "10000 byte" in done.stderr
@@ -82,10 +69,9 @@ def check(tmp_path_factory, source, *words):
     leaks = finds_leaks(folder)
     made = folder / f"sane-{source.stem}"
     if not made.exists():
-        library = [CAPI / name for name in ("calls.c", "home.c", "python.c")]
-        assert compiled(made, source, HERE / "hosts" / "keep.c", *library,
+        assert compiled(made, source, HERE / "hosts" / "keep.c", *OWN_SOURCES,
                         more=[folder_of_library() / "libvkrt.a"])
-    return run(made, *words, **options(leaks))
+    return run(made, *words, PYTHONMALLOC="malloc", **sanitizer_options(leaks))
 
 
 @pytest.mark.parametrize("name, words", [

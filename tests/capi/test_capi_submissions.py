@@ -1,11 +1,10 @@
-"""Runs of the C library on buffers of a host's device, whether Python or the core carries them out.
-"""
+"""Runs of the C library on buffers of a host's device, which Python or the core carries out."""
 
 from pathlib import Path
 
 import pytest
 from c_hosts import build, either, need_headers, needs_compiler, program_of, run
-from compiled_programs import inputs_of
+from core_runner import inputs_of
 from host_device import PRINTING, VALIDATES
 from support import write_arrays
 

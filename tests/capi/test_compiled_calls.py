@@ -1,5 +1,4 @@
-"""Compiled programs through libvkrt, on the core alone: the same bits, bytes and words as through
-Python."""
+"""Compiled programs through libvkrt, on the core alone: as through Python, to the bit and byte."""
 
 from __future__ import annotations
 
@@ -12,18 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiled_programs import (
-    CODE_OF,
-    Failure,
-    check,
-    inputs_of,
-    library,
-    live,
-    opened,
-    refused,
-    runs,
-    tensor_of,
-)
+from compiled_programs import CODE_OF, Failure, call, library, live, opened, refused, tensor_of
+from core_runner import inputs_of, runs
 from hostile_device import environment_of
 from support import STORAGES, run_python, same_bits
 
@@ -39,8 +28,7 @@ pytestmark = pytest.mark.driver
 
 
 def check_runs(out):
-    """Runs have the results that they have through Python, and the peak is the planned one. Returns
-    what the library says of its memory."""
+    """Results are those of Python, and the peak is the planned one; the memory's figures."""
     inputs, expected = runs(out)
     with opened(out) as program:
         for outputs in expected:
@@ -94,7 +82,7 @@ def test_what_a_program_says_of_itself(compiled_of):
     for file in (dynamic, compiled_of("llama_static")):
         with opened(file) as program, vkrt.load(file) as expected:
             names = expected.method_names
-            assert [name for name, *_ in program.methods()] == list(names)
+            assert list(program.methods()) == list(names)
             for name in names:
                 for what in ("input", "output"):
                     wanted = getattr(expected.metadata(name), f"{what}s")
@@ -112,11 +100,11 @@ def test_lines_of_a_load(compiled_of):
     try:
         for level in (1, 2):
             heard.clear()
-            check(library().vkrt_set_log(level, hear, None))
+            call("vkrt_set_log", level, hear, None)
             with opened(out) as program:
                 lines[level], memory = list(heard), program.memory()
     finally:
-        check(library().vkrt_set_log(0, None, None))
+        call("vkrt_set_log", 0, None, None)
     phases = [line for number, line in lines[2] if number == 2]
     assert [entry for entry in lines[2] if entry[0] == 1] == lines[1] != []
     assert phases == [f"{name}: {nbytes:,} bytes on the device" for name, nbytes in (
@@ -149,9 +137,9 @@ def test_further_shapes(compiled_of):
 def test_inputs_that_do_not_fit(wrong, words, compiled_of):
     out = compiled_of("mlp")
     with opened(out) as program, vkrt.load(out) as expected:
-        for call, kind in ((program, Failure), (expected, vkrt.InputError)):
+        for face, kind in ((program, Failure), (expected, vkrt.InputError)):
             with pytest.raises(kind) as caught:
-                call.run(wrong)
+                face.run(wrong)
             assert words in str(caught.value)
         with pytest.raises(Failure, match=r"1 inputs \('input_0' float32\[3,30\]\), got 2"):
             program.run(wrong, wrong)
@@ -207,12 +195,12 @@ def test_states(compiled_of):
         program.restore(middle)
         same_bits(program.run(*inputs), expected[2])
         same_bits(program.run(*inputs, state=other), expected[2])
-        check(library().vkrt_state_reset(program.handle, b"forward", other))
+        call("vkrt_state_reset", program.handle, "forward", other)
         same_bits(program.run(*inputs, state=other), expected[0])
         for wrong in (b"", b"nonsense" * 9, middle[:-1], middle.replace(b"float32", b"float16")):
             with pytest.raises(Failure):
                 program.restore(wrong)
-        check(library().vkrt_state_close(other))
+        call("vkrt_state_close", other)
         assert program.memory()["state"] < kept
         with refused("ClosedError"):
             program.run(*inputs, state=other)
@@ -257,8 +245,7 @@ def test_activations_in_the_host_s_memory_are_in_no_peak(tmp_path):
     {"weights": "copy", "order": "eager"}, {"device": "generic"}], ids=str)
 @pytest.mark.parametrize("methods", [("decode", "encode"), ("encode", "decode")], ids=str)
 def test_several_methods(methods, options, compiled_of):
-    """Loaded when they are first run; the planned peak is that of what is loaded, and weights that
-    both read are there once."""
+    """Each is loaded when first run; the peak is of what is loaded, with shared weights once."""
     out = compiled_of("coder", **options)
     with opened(out) as program, vkrt.load(out) as through_python:
         assert program.memory()["weights"] == 0
@@ -326,16 +313,16 @@ def test_cancelling(compiled_of):
         for _ in range(10):
             codes = []
 
-            def call(codes=codes):
+            def run(codes=codes):
                 try:
                     same_bits(program.run(*inputs), expected)
                 except Failure as error:
                     codes.append(error.code)
 
-            thread = threading.Thread(target=call)
+            thread = threading.Thread(target=run)
             thread.start()
             while thread.is_alive():
-                check(library().vkrt_cancel(program.handle, b"forward"))
+                call("vkrt_cancel", program.handle, "forward")
             thread.join()
             assert set(codes) <= {CODE_OF["CancelledError"]}
             same_bits(program.run(*inputs), expected)

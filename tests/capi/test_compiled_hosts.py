@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_hosts import CC, build, flags, needs_compiler, run
-from compiled_programs import runs
+from core_runner import runs
 from hostile_device import environment_of
 from support import MODELS, need_imports, run_python, write_arrays
 

@@ -2,21 +2,17 @@
 UndefinedBehaviorSanitizer: the library's C, all that Cython made of the core, and the hosts."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from c_hosts import CC, environment, needs_compiler
-from compiled_programs import runs
+from c_hosts import CC, OWN_FLAGS, OWN_SOURCES, environment, needs_compiler, sanitizer_options
 from core_build import GENERATED_CALLS, sanitized, sanitized_objects
+from core_runner import runs
 from support import QUICK, write_arrays
 
-import vkrt
 from vkrt.capi.config import folder
 
 HERE = Path(__file__).parent
-PACKAGE = HERE.parent.parent / "vkrt"
-CAPI = PACKAGE / "capi"
 BUILT = folder()
 KINDS = "address,undefined"
 OPTIONS = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer",
@@ -30,10 +26,8 @@ pytestmark = [pytest.mark.driver, pytest.mark.once, needs_compiler, pytest.mark.
 def objects(tmp_path_factory):
     """The library's objects with sanitizers."""
     sanitized(tmp_path_factory.mktemp("objects") / "none")
-    own = [*(CAPI / name for name in ("calls.c", "home.c", "python.c")), *GENERATED_CALLS]
-    version = (f'-DVKRT_VERSION="{vkrt.__version__}"',
-               f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"')
-    return [*sanitized_objects(KINDS, own, version).values(), *sanitized_objects(KINDS).values()]
+    return [*sanitized_objects(KINDS, [*OWN_SOURCES, *GENERATED_CALLS], OWN_FLAGS).values(),
+            *sanitized_objects(KINDS).values()]
 
 
 def check(objects, tmp_path, source, *words, more=()):
@@ -41,16 +35,13 @@ def check(objects, tmp_path, source, *words, more=()):
     host = tmp_path / source.stem
     vma = BUILT.parent / "core" / "libvkrt_core.a.p" / "vma.cpp.o"
     subprocess.run([CC, source, HERE / "hosts" / "keep.c", *objects, vma, "-o", host, *OPTIONS,
-                    "-D_GNU_SOURCE", f"-I{CAPI}", "-Wl,--gc-sections", "-rdynamic", "-ldl",
+                    *OWN_FLAGS, "-D_GNU_SOURCE", "-Wl,--gc-sections", "-rdynamic", "-ldl",
                     "-lpthread", *more], check=True)
-    settings = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=23",
-                "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.txt'}:print_suppressions=0"}
-    done = subprocess.run([host, *map(str, words)], text=True, capture_output=True,
-                          env=environment(**settings))
-    if "LeakSanitizer has encountered a fatal error" in done.stderr:
-        settings["ASAN_OPTIONS"] = "detect_leaks=0:exitcode=23"
+    for finds_leaks in (True, False):
         done = subprocess.run([host, *map(str, words)], text=True, capture_output=True,
-                              env=environment(**settings))
+                              env=environment(**sanitizer_options(finds_leaks)))
+        if "LeakSanitizer has encountered a fatal error" not in done.stderr:
+            break
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]
 
 

@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+/* The core's error, as vkrt/core/error.pxd has it. */
+typedef struct {
+  int status, result;
+  const char *call;
+  struct { uint64_t asked, budget, in_use; int heap; } shortage;
+  char text[480];
+} Error;
 /* Larger than the core's structs */
 typedef union { uint64_t words[512]; void *pointer; } Opaque;
 

@@ -69,7 +69,21 @@ static void run_well(void) {
   check_outputs();
 }
 
-/* A semaphore of the host's at one value, as runs take it */
+/* Semaphores of the host's: a run waits for a value of `gate`, and signals one of `done`. */
+static Timeline gate, done;
+
+static void open_semaphores(void) {
+  RIGHT(vkrt_make_timeline(execution->device, &gate, &error));
+  RIGHT(vkrt_make_timeline(execution->device, &done, &error));
+}
+
+static void close_semaphores(void) {
+  gate.on_compute = done.on_compute = 1; /* by lists, which do not note it */
+  vkrt_close_timeline(&gate);
+  vkrt_close_timeline(&done);
+}
+
+/* One of them at one value, as runs take it */
 static SemaphoreList at_value(const Timeline *semaphore, uint64_t value) {
   SemaphoreList list;
   RIGHT(vkrt_make_semaphore_list(1, &list, &error));
@@ -77,9 +91,10 @@ static SemaphoreList at_value(const Timeline *semaphore, uint64_t value) {
   return list;
 }
 
-static void close_semaphore(Timeline *semaphore) {
-  semaphore->on_compute = 1; /* by a list, which does not note it */
-  vkrt_close_timeline(semaphore);
+static int has_reached(const Timeline *semaphore, uint64_t value) {
+  int reached;
+  RIGHT(vkrt_wait_for_value(semaphore, value, 0, &reached, &error));
+  return reached;
 }
 
 static int looks; /* of `refuse`, before it says no */
@@ -91,12 +106,9 @@ static int refuse(void *data) {
 
 /* The device waits for a gate while the host loses patience. */
 static void cancelled_runs(int closes) {
-  Timeline gate, done;
   const Host impatient = {refuse, NULL, NULL, NULL, NULL};
-  int reached = 0;
   int is_done = 1;
-  RIGHT(vkrt_make_timeline(execution->device, &gate, &error));
-  RIGHT(vkrt_make_timeline(execution->device, &done, &error));
+  open_semaphores();
   for (uint64_t run = 1; run <= 3; run++) {
     SemaphoreList waits = at_value(&gate, run), signals = at_value(&done, run);
     write_inputs();
@@ -110,10 +122,7 @@ static void cancelled_runs(int closes) {
     looks = 0;
     CHECK(vkrt_wait_for_execution(execution, refuse, NULL, &error) == CANCELLED);
     CHECK(vkrt_is_at_work(execution));
-    RIGHT(vkrt_wait_for_value(&done, run - 1, 0, &reached, &error));
-    CHECK(reached);
-    RIGHT(vkrt_wait_for_value(&done, run, 0, &reached, &error));
-    CHECK(!reached);
+    CHECK(has_reached(&done, run - 1) && !has_reached(&done, run));
     RIGHT(vkrt_raise_timeline(&gate, run, &error));
     if (run == 2) { /* or the next run waits */
       RIGHT(vkrt_wait_for_execution(execution, NULL, NULL, &error));
@@ -122,27 +131,22 @@ static void cancelled_runs(int closes) {
     if (run < 3 || !closes) run_well();
     RIGHT(vkrt_finish_value(&done, run, &error));
   }
-  close_semaphore(&gate);
-  close_semaphore(&done);
+  close_semaphores();
   if (closes) vkrt_close_runner(runner); /* which waits for what was left */
   printf("cancelled\n");
 }
 
 /* Runs that the host does not wait for */
 static void started_runs(void) {
-  Timeline gate, done;
-  int reached = 1;
   if (!vkrt_is_on_device(execution)) {
     CHECK(vkrt_start_execution(execution, NULL, NULL, &error) == UNSUPPORTED);
     return;
   }
-  RIGHT(vkrt_make_timeline(execution->device, &gate, &error));
-  RIGHT(vkrt_make_timeline(execution->device, &done, &error));
+  open_semaphores();
   SemaphoreList waits = at_value(&gate, 1), signals = at_value(&done, 7);
   write_inputs();
   RIGHT(vkrt_start_execution(execution, &waits, &signals, &error));
-  RIGHT(vkrt_wait_for_value(&done, 1, 0, &reached, &error));
-  CHECK(!reached && vkrt_is_at_work(execution));
+  CHECK(!has_reached(&done, 1) && vkrt_is_at_work(execution));
   RIGHT(vkrt_raise_timeline(&gate, 1, &error));
   RIGHT(vkrt_finish_value(&done, 7, &error));
   RIGHT(vkrt_wait_for_execution(execution, NULL, NULL, &error));
@@ -150,8 +154,7 @@ static void started_runs(void) {
   check_outputs();
   vkrt_free_semaphore_list(&waits);
   vkrt_free_semaphore_list(&signals);
-  close_semaphore(&gate);
-  close_semaphore(&done);
+  close_semaphores();
   printf("started\n");
 }
 

@@ -1,33 +1,20 @@
 /* Reads a file in every way, by one thread and by several, for sanitizers to watch.
  *
  * Takes the path of a file that it makes; ends with 0 where every byte and status was right. */
-#include READER /* the C that Cython makes of reader.pyx */
+#include "reader.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
 
-typedef struct __pyx_t_4vkrt_4core_4file_File File;
-typedef struct __pyx_t_4vkrt_4core_6pieces_Job Job;
-typedef struct __pyx_t_4vkrt_4core_6reader_Reader Reader;
-typedef struct __pyx_t_4vkrt_4core_6reader_ReaderOptions Options;
-typedef struct __pyx_t_4vkrt_4core_12strided_copy_StridedCopy StridedCopy;
 enum { OK = 0, INPUT = 3, FORMAT = 5, SYSTEM = 7, CANCELLED = 15 }; /* of vkrt.h */
 enum { ROWS = 601, COLUMNS = 701, BYTES = 5 * 1024 * 1024 + 17, STRATEGIES = 5 };
 
-int vkrt_make_strided_copy(const int64_t *params, size_t count, int64_t itemsize, int64_t rows,
-                           StridedCopy *copy, VkrtError *error);
-int vkrt_make_job(const Job *plain, size_t room, const StridedCopy *copy, int64_t first_row,
-                  int64_t rows, Job *job, VkrtError *error);
 int vkrt_open_file(const char *path, File *file, VkrtError *error);
 int vkrt_open_file_part(int fd, size_t offset, size_t nbytes, const char *name, File *file,
                         VkrtError *error);
-int vkrt_use_memory(const char *data, size_t nbytes, const char *name, File *file,
-                    VkrtError *error);
 int vkrt_check_unchanged(const File *file, VkrtError *error);
-void vkrt_close_file(File *file);
 void vkrt_fail_read_after(uint64_t n);
 
 static char *content;
@@ -36,20 +23,9 @@ static Reader reader;
 static VkrtError error;
 static Job failed;
 
-static char *memory(size_t nbytes) {
-    char *made = (char *)malloc(nbytes ? nbytes : 1);
-    CHECK(made);
-    return made;
-}
-
 static Job job_of(size_t offset, size_t nbytes, char *target) {
-    Job job = {0};
-    job.offset = offset;
-    job.nbytes = nbytes;
-    job.target = target;
-    job.name = "weight";
-    job.name_bytes = 6;
-    return job;
+    return (Job){.offset = offset, .nbytes = nbytes, .target = target, .name = "weight",
+                 .name_bytes = 6};
 }
 
 static void open_with(int strategy, int threads, size_t keep_limit) {
@@ -74,24 +50,24 @@ static void read_all(void) {
     Job jobs[RANGES + 1];
     StridedCopy copy;
     Job plain;
-    size_t k, x, y, line = (ROWS + 3) / 4 * 4;
+    size_t line = (ROWS + 3) / 4 * 4;
     memcpy(params + 15, view, sizeof view);
     CHECK(vkrt_make_strided_copy(params, 19, 4, 1, &copy, &error) == OK);
     CHECK(copy.source_bytes == ROWS * COLUMNS * 4 && copy.target_bytes == line * COLUMNS * 4);
-    for (k = 0; k < RANGES; k++)
+    for (size_t k = 0; k < RANGES; k++)
         jobs[k] = job_of(ranges[k][0], ranges[k][1], memory(ranges[k][1]));
     plain = job_of(13, copy.source_bytes, memory(copy.target_bytes));
     CHECK(vkrt_make_job(&plain, copy.target_bytes, &copy, 0, 1, &jobs[RANGES], &error) == OK);
     CHECK(run(jobs, RANGES + 1) == OK);
-    for (k = 0; k < RANGES; k++) {
+    for (size_t k = 0; k < RANGES; k++) {
         CHECK(!memcmp(jobs[k].target, content + jobs[k].offset, jobs[k].nbytes));
         memset(jobs[k].target, 0, jobs[k].nbytes);
         CHECK(vkrt_read_job(&reader, &jobs[k], &failed, &error) == OK);
         CHECK(!memcmp(jobs[k].target, content + jobs[k].offset, jobs[k].nbytes));
         free(jobs[k].target);
     }
-    for (x = 0; x < COLUMNS; x++)
-        for (y = 0; y < line; y++) {
+    for (size_t x = 0; x < COLUMNS; x++)
+        for (size_t y = 0; y < line; y++) {
             const char *expected = content + 13 + (y * COLUMNS + x) * 4;
             CHECK(!memcmp(plain.target + (x * line + y) * 4, y < ROWS ? expected : "\0\0\0", 4));
         }
@@ -130,9 +106,9 @@ static int stop(void *data) {
 static void stop_in_the_middle(void) {
     enum { MANY = 1600 };
     char *target = memory(MANY);
-    Job *jobs = (Job *)memory(MANY * sizeof(Job));
-    int k, polled = 0;
-    for (k = 0; k < MANY; k++) jobs[k] = job_of((size_t)k, 1, target + k);
+    Job *jobs = memory(MANY * sizeof(Job));
+    int polled = 0;
+    for (int k = 0; k < MANY; k++) jobs[k] = job_of((size_t)k, 1, target + k);
     CHECK(vkrt_run_jobs(&reader, jobs, MANY, stop, &polled, &failed, &error) == CANCELLED);
     CHECK(polled == 1 && reader.pieces.reads < MANY);
     free(jobs);
@@ -142,9 +118,9 @@ static void stop_in_the_middle(void) {
 /* Memory, parts of the file, and bytes that somebody brings. */
 static void other_sources(const char *path) {
     size_t there = BYTES;
-    int fd = open(path, O_RDONLY), threads;
+    int fd = open(path, O_RDONLY);
     Job whole;
-    for (threads = 1; threads <= 4; threads += 3) {
+    for (int threads = 1; threads <= 4; threads += 3) {
         CHECK(vkrt_use_memory(content, BYTES, "memory", &file, &error) == OK);
         open_with(0, threads, 0);
         read_all();
@@ -169,9 +145,9 @@ static void other_sources(const char *path) {
         vkrt_close_file(&file);
     }
     CHECK(vkrt_open_file_part(fd, 4099, 70000, "part", &file, &error) == OK);
-    for (threads = 0; threads < STRATEGIES; threads++) {
+    for (int strategy = 0; strategy < STRATEGIES; strategy++) {
         Job job = job_of(1, 69999, memory(69999));
-        open_with(threads, 1, 0);
+        open_with(strategy, 1, 0);
         CHECK(run(&job, 1) == OK && !memcmp(job.target, content + 4100, 69999));
         vkrt_close_reader(&reader);
         free(job.target);
@@ -185,17 +161,15 @@ static void other_sources(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    int strategy, threads;
-    size_t k;
     FILE *out = argc == 2 ? fopen(argv[1], "wb") : NULL;
     CHECK(out);
     content = memory(BYTES);
-    for (k = 0; k < BYTES; k++) content[k] = (char)(k * 131 + k / 4093);
+    for (size_t k = 0; k < BYTES; k++) content[k] = (char)(k * 131 + k / 4093);
     CHECK(fwrite(content, BYTES, 1, out) == 1 && fclose(out) == 0);
     other_sources(argv[1]);
     CHECK(vkrt_open_file(argv[1], &file, &error) == OK && file.nbytes == BYTES);
-    for (strategy = 0; strategy < STRATEGIES; strategy++)
-        for (threads = 1; threads <= 4; threads += 3) {
+    for (int strategy = 0; strategy < STRATEGIES; strategy++)
+        for (int threads = 1; threads <= 4; threads += 3) {
             open_with(strategy, threads, threads == 1 ? SIZE_MAX : 0);
             read_all();
             fail_in_the_middle();
@@ -204,7 +178,7 @@ int main(int argc, char **argv) {
     CHECK(vkrt_check_unchanged(&file, &error) == OK);
     CHECK(truncate(argv[1], BYTES / 2) == 0);
     CHECK(vkrt_check_unchanged(&file, &error) == FORMAT);
-    for (strategy = 0; strategy < STRATEGIES; strategy++) {
+    for (int strategy = 0; strategy < STRATEGIES; strategy++) {
         Job whole = job_of(0, BYTES, memory(BYTES));
         open_with(strategy, 4, SIZE_MAX);
         CHECK(run(&whole, 1) == FORMAT && failed.offset == 2 << 20);

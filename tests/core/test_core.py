@@ -87,8 +87,7 @@ def test_it_needs_neither_python_nor_the_library_of_cpp():
 
 
 def parameters(chance: random.Random) -> tuple[list[int], int, int]:
-    """Parameters of a copy that may be one, with one of them changed as often as not; bytes of an
-    element, and rows."""
+    """Parameters of a copy, most often with one of them changed; bytes of an element, and rows."""
     rank = chance.randint(1, 5)
     sizes = tuple(chance.randint(1, 6) for _ in range(rank))
     strides = tuple(chance.randint(-4, 12) for _ in range(rank))

@@ -28,9 +28,12 @@ pytestmark = needs_build
 
 UUID = bytes(range(16))
 CARD = Owner(vendor=0x1234, device=7, driver_version=99, uuid=UUID)
-
-
 MAX_BYTES = 64 << 20
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
 
 
 def file_of(owner, data):
@@ -53,14 +56,12 @@ def test_round_trip(tmp_path):
 
 @pytest.mark.parametrize("change", [
     dict(vendor=1), dict(device=1), dict(driver_version=1), dict(uuid=bytes(16))])
-def test_of_another_device_or_driver(tmp_path, change):
-    path = tmp_path / "file"
+def test_of_another_device_or_driver(path, change):
     assert write_cache(path, CARD, data_of(CARD))
     assert read_cache(path, replace(CARD, **change)) == b""
 
 
-def test_every_byte_counts(tmp_path):
-    path = tmp_path / "file"
+def test_every_byte_counts(path):
     write_cache(path, CARD, data_of(CARD, b"four"))
     good = path.read_bytes()
     for index in range(len(good)):
@@ -77,16 +78,14 @@ def test_every_byte_counts(tmp_path):
     struct.pack("<IIII16s", 33, 1, 0x1234, 7, UUID),  # longer than it is
     struct.pack("<IIII16s", 32, 2, 0x1234, 7, UUID),  # of a version nobody knows
     struct.pack("<IIII16s", 16, 1, 0x1234, 7, UUID)])
-def test_data_without_the_header_of_vulkan(tmp_path, data):
+def test_data_without_the_header_of_vulkan(path, data):
     """A checksum that fits is not enough: the driver is given only what it can have written."""
-    path = tmp_path / "file"
     assert not write_cache(path, CARD, data)
     path.write_bytes(file_of(CARD, data))
     assert read_cache(path, CARD) == b""
 
 
-def test_too_large(tmp_path):
-    path = tmp_path / "file"
+def test_too_large(path):
     most = data_of(CARD, bytes(MAX_BYTES - 32))
     assert write_cache(path, CARD, most)
     assert read_cache(path, CARD) == most
@@ -96,9 +95,8 @@ def test_too_large(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 23, 24, 31, 32, 33, 95, 96, 1000, 100_003])
-def test_checksums(tmp_path, size):
+def test_checksums(path, size):
     """Those of vkrt's own sha256, for every way in which its last block is filled."""
-    path = tmp_path / "file"
     for more in range(64 if size == 1000 else 1):
         data = data_of(CARD, bytes(i % 251 for i in range(size + more)))
         assert write_cache(path, CARD, data)
@@ -175,10 +173,10 @@ def test_nothing_to_save():
     assert core().vkrt_has_pipelines(ctypes.c_size_t(len(data_of(CARD))))
 
 
-def test_one_that_others_may_write_is_not_read(tmp_path):
-    assert write_cache(tmp_path / "file", CARD, data_of(CARD))
-    os.chmod(tmp_path / "file", 0o666)
-    assert read_cache(tmp_path / "file", CARD) == b""
+def test_one_that_others_may_write_is_not_read(path):
+    assert write_cache(path, CARD, data_of(CARD))
+    path.chmod(0o666)
+    assert read_cache(path, CARD) == b""
 
 
 # Writes one of two caches after the other, and says when the first is there.

@@ -71,13 +71,8 @@ def test_on_the_device(tmp_path, is_small):
         result = bench.host_buffer(bytes(numbers.nbytes))
         pipeline = bench.pipeline(module.read_bytes(), [STORAGE_BUFFER, STORAGE_BUFFER],
                                   constants=[(IS_SMALL, is_small)])
-        sets = bench.sets(pipeline.layout)
-        sets.write_buffer(0, 0, result, 0, numbers.nbytes)
-        sets.write_buffer(0, 1, given, 0, numbers.nbytes)
-        commands = bench.begin()
-        commands.record_dispatch(pipeline, sets, 0, (len(numbers) // 64, 1, 1))
-        bench.finish(commands)
-        found = np.frombuffer(result.block.read(0, numbers.nbytes), np.int32).reshape(-1, 2)
+        bench.run(pipeline, (result, given), (len(numbers) // 64, 1, 1))
+        found = np.frombuffer(result.read(), np.int32).reshape(-1, 2)
     np.testing.assert_array_equal(found, np.stack([a // b, a % b], axis=1))
 
 

@@ -5,11 +5,10 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from core_alone import Error
-from core_alone import core as library
+from core_alone import Error, core
 from core_build import needs_build
-from core_runner import as_on_device, as_told, method_of, opened, run_once
-from support import MODELS, same_bits, sorting_on_host
+from core_runner import opened
+from support import MODELS, sorting_on_host
 
 import vkrt
 from vkrt.compiled import compiler
@@ -25,15 +24,13 @@ pytestmark = [pytest.mark.driver, needs_build]
 @pytest.mark.parametrize("name", ["branches", "views"])
 def test_branches(name, options, compiled_of):
     """Whatever is taken."""
-    core, out = library(), compiled_of(name, **options)
+    out = compiled_of(name, **options)
     chance = np.random.default_rng(3)
-    with vkrt.load(out) as program, opened(core, out) as bare:
+    with vkrt.load(out) as program, opened(out) as runner:
         infos = program.metadata().inputs
         for scale in (-9, -1, 0, 1, 9):
             inputs = [(chance.random(info.sizes) * scale).astype(info.dtype) for info in infos]
-            expected = list(map(np.asarray, program.run(*inputs)))
-            found = run_once(core, bare, as_on_device(inputs), as_on_device(expected))
-            same_bits(as_told(found, expected), expected)
+            runner.check_run(inputs, list(map(np.asarray, program.run(*inputs))))
 
 
 class Range(ctypes.Structure):
@@ -48,10 +45,8 @@ class Execution(ctypes.Structure):
                 ("handles", ctypes.c_byte)]
 
 
-def execution_of(core, program):
-    """The execution of a runner, see `core_runner.opened`."""
-    core.vkrt_execution_of.restype = ctypes.c_void_p
-    return Execution.from_address(core.vkrt_execution_of(method_of(core, program)))
+def execution_of(runner):
+    return Execution.from_address(core().vkrt_execution_of(runner.method))
 
 
 RUN_HOST_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int,
@@ -67,16 +62,16 @@ class HostKernels:
         status: what they end with.
     """
 
-    def __init__(self, core, plan):
-        core.vkrt_host_address.restype = ctypes.c_void_p
-        self.core, self.plan = core, plan
+    def __init__(self, plan):
+        core().vkrt_host_address.restype = ctypes.c_void_p
+        self.plan = plan
         self.execution, self.ran, self.status = None, [], 0
         self.run_kernel = RUN_HOST_KERNEL(self.run)
 
     def array(self, place):
         part = Range(place.range.storage, place.range.offset, place.range.nbytes)
         handles = ctypes.byref(self.execution, Execution.handles.offset)
-        address = self.core.vkrt_host_address(handles, ctypes.byref(part))
+        address = core().vkrt_host_address(handles, ctypes.byref(part))
         memory = (ctypes.c_byte * place.nbytes).from_address(address)
         return np.frombuffer(memory, place.dtype).reshape(place.sizes)
 
@@ -94,7 +89,6 @@ class HostKernels:
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}], ids=str)
 def test_kernels_of_the_host(options, compiled_of, monkeypatch):
     """They run behind their submissions; where a host has none they are refused by name."""
-    core = library()
     monkeypatch.setattr(compiler, "_check_host", lambda *_: None)
     with sorting_on_host():
         out = compiled_of("places", **options)
@@ -106,20 +100,18 @@ def test_kernels_of_the_host(options, compiled_of, monkeypatch):
     plan = compiled.targets[0].methods[0].largest.executable.execution
     names = [submission.host.name for submission in plan.submissions if submission.host]
     error, runner = Error(), ctypes.c_void_p()
-    assert core.vkrt_open_runner(str(out).encode(), b"forward", None, ctypes.byref(runner),
-                                 ctypes.byref(error)) == 6
+    assert core().vkrt_open_runner(str(out).encode(), b"forward", None, ctypes.byref(runner),
+                                   ctypes.byref(error)) == 6
     assert names and error.text.decode().startswith(f"{names[0]} runs on the host")
-    kernels = HostKernels(core, plan)
-    with opened(core, out, run_kernel=kernels.run_kernel) as bare:
-        kernels.execution = execution_of(core, bare)
+    kernels = HostKernels(plan)
+    with opened(out, run_kernel=kernels.run_kernel) as bare:
+        kernels.execution = execution_of(bare)
         for _ in range(2):
             kernels.ran.clear()
-            found = run_once(core, bare, as_on_device(inputs), as_on_device(expected))
-            same_bits(as_told(found, expected), expected)
+            bare.check_run(inputs, expected)
             assert kernels.ran == names
         # What a kernel says ends the run, and no later one.
         kernels.status = 3
-        assert core.vkrt_run_once(bare[0], bare[2]) == 3
+        assert bare.run() == 3
         kernels.status = 0
-        found = run_once(core, bare, as_on_device(inputs), as_on_device(expected))
-        same_bits(as_told(found, expected), expected)
+        bare.check_run(inputs, expected)

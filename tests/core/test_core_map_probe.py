@@ -1,31 +1,21 @@
-"""The probe of a driver on which nothing is known, on the core alone: what a driver may do, and
-what is kept of it."""
+"""The probe of an unknown driver, on the core alone: what it may do, and what is kept of it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
-from core_build import ALONE, CC, compiled, generated, needs_build
+from core_build import needs_build
 from support import MODELS
+from test_executions import needs_compiler, program
 
 SOURCE = Path(__file__).with_name("map_probe.c")
 FIELDS = ["driver_version", "driver_info", "cache_uuid", "device_id", "name", "kernel"]
 
-pytestmark = [pytest.mark.driver, needs_build, pytest.mark.skipif(CC is None,
-                                                                  reason="no C compiler")]
-
-
-@cache
-def program(folder: Path) -> Path:
-    target = folder / "map_probe"
-    assert compiled(target, SOURCE, ALONE, options=(
-        f'-DMAP_PROBE="{generated("map_probe")}"', f"-Wl,-rpath,{ALONE.parent}"))
-    return target
+pytestmark = [pytest.mark.driver, needs_build, needs_compiler]
 
 
 @pytest.fixture
@@ -36,14 +26,14 @@ def folder(tmp_path):
 @pytest.fixture
 def asked(tmp_path_factory, tmp_path):
     """Asks in a process of its own: three answers, and how often was tried for them."""
-    made = program(tmp_path_factory.getbasetemp())
+    made = program(SOURCE, "map_probe", tmp_path_factory.getbasetemp())
 
     def ask(how: str, what: str = "", path: Path = MODELS / "mlp.pte", dies: bool = False):
         done = subprocess.run([made, path, how, what], capture_output=True, text=True, timeout=120,
                               env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
-        assert done.returncode == (9 if dies else 0), done.stderr
         if done.stdout == "none\n":
             pytest.skip("the device imports no pages")
+        assert done.returncode == (9 if dies else 0), done.stderr
         return tuple(map(int, done.stdout.split()))
     return ask
 
@@ -58,8 +48,7 @@ def kept(folder: Path) -> bytes:
 
 
 def test_a_probe_result_is_not_asked_for_twice(asked, folder):
-    """A file that is not exactly a probe result of this device, or that others may have written, is
-    as if it were not there, and is written anew."""
+    """A file that is no result of this device, or that others may have written, is written anew."""
     assert asked("read") == (1, 1, 1, 1)
     assert kept(folder) == b"yes "
     assert asked("read") == (1, 1, 1, 0)

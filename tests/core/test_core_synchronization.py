@@ -10,51 +10,32 @@ in different submissions, or written twice by shaders.
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 from core_alone import messages
-from core_bench import (
-    COMPUTE_BARRIER,
-    COMPUTE_TO_TRANSFER,
-    STORAGE_BUFFER,
-    TRANSFER_TO_COMPUTE,
-    UNIFORM_TEXEL,
-    Bench,
-    opened_bench,
-)
+from core_bench import STEP_BARRIERS, STORAGE_BUFFER, UNIFORM_TEXEL, Bench, opened_bench
 from core_build import needs_build
 from core_shaders import LINEAR, TEXEL
 from support import run_python
 
 pytestmark = [pytest.mark.driver, needs_build]
 
-COUNT = 1024
-NBYTES = 4 * COUNT
-ALL = 3  # barriers of `in_order`
+NBYTES = 4096
 
 
 def in_order(bench: Bench, left_out: int | None) -> None:
-    """A fill, two dispatches and a copy, each of which reads what the one before wrote."""
-    a, pipeline, sets = bench.back_and_forth(LINEAR, NBYTES)
-    result = bench.host_buffer(bytes(NBYTES))
+    """Steps of one submission without one of their barriers."""
     commands = bench.begin()
-    commands.record_fill(a, 0, NBYTES, 0)
-    barriers = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
-    for number, barrier in enumerate(barriers):
-        if number != left_out:
-            commands.barrier(*barrier)
-        if number < 2:
-            commands.record_dispatch(pipeline, sets, number, (COUNT // 64, 1, 1),
-                                     struct.pack("=if", COUNT, 1.0))
-    commands.record_copy(a, 0, result, 0, NBYTES)
+    for number, record in enumerate(bench.dependent_steps(LINEAR, NBYTES // 4), -1):
+        if number >= 0 and number != left_out:
+            commands.barrier(*STEP_BARRIERS[number])
+        record(commands)
     bench.finish(commands)
 
 
 def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
-    """A fill of one buffer, then without a barrier a copy or a dispatch that reads another one,
-    `offset` bytes further on in the same memory."""
+    """A fill of a buffer, then without a barrier a read of one `offset` bytes on in its memory."""
     block = bench.host_buffer(bytes(4 * NBYTES)).block
     first, second = bench.unbound(NBYTES), bench.unbound(NBYTES)
     bench.bind(first, block, 0)
@@ -64,8 +45,7 @@ def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
     if texels:
         pipeline = bench.pipeline(TEXEL, [STORAGE_BUFFER, UNIFORM_TEXEL])
         sets = bench.sets(pipeline.layout)
-        sets.write_buffer(0, 0, bench.buffer(NBYTES), 0, NBYTES)
-        sets.write_texel(0, 1, bench.view(second))
+        sets.write(0, bench.buffer(NBYTES), bench.view(second))
         commands.record_dispatch(pipeline, sets, 0, (NBYTES // 16 // 64, 1, 1))
     else:
         commands.record_copy(second, 0, bench.buffer(NBYTES), 0, NBYTES)
@@ -100,7 +80,7 @@ def reported(call: str) -> list[str]:
 
 def test_every_missing_barrier_gives_a_message():
     whole, fill, dispatch, copy = reported(
-        "for number in (None, *range(tests.ALL)): tests.report(tests.in_order, number)")
+        "for number in (None, *range(3)): tests.report(tests.in_order, number)")
     assert whole == ""
     assert fill == "SYNC-HAZARD-READ-AFTER-WRITE"
     assert dispatch == "SYNC-HAZARD-READ-AFTER-WRITE SYNC-HAZARD-WRITE-AFTER-READ"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from core_build import ALONE, CC, compiled, generated, needs_build
-from core_runner import as_on_device, runs
+from core_runner import on_device, runs
 from hostile_device import environment_of
 from support import MODELS, run_python, write_arrays
 
@@ -18,25 +18,25 @@ from vkrt.compiler import planned
 from vkrt.plan.commands import profiled_plan
 
 SOURCE = Path(__file__).with_name("executions.c")
-PROFILE = f'-DPROFILE="{generated("profile")}"'
 STREAMED = {"weights": "stream"}
 LOST = "the device was lost"
 
-pytestmark = [pytest.mark.driver, needs_build, pytest.mark.skipif(CC is None,
-                                                                  reason="no C compiler")]
+needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
+pytestmark = [pytest.mark.driver, needs_build, needs_compiler]
 
 
 @cache
-def program(folder: Path) -> Path:
-    """The program, linked with the core as it was built."""
-    target = folder / "executions"
-    assert compiled(target, SOURCE, ALONE, options=(PROFILE, f"-Wl,-rpath,{ALONE.parent}"))
+def program(source: Path, module: str, folder: Path) -> Path:
+    """A program that includes the C of a module, linked with the core as it was built."""
+    target = folder / source.stem
+    assert compiled(target, source, ALONE, options=(
+        f'-D{module.upper()}="{generated(module)}"', f"-Wl,-rpath,{ALONE.parent}"))
     return target
 
 
 @pytest.fixture
 def executions(tmp_path_factory):
-    return program(tmp_path_factory.getbasetemp())
+    return program(SOURCE, "profile", tmp_path_factory.getbasetemp())
 
 
 def prepare(folder: Path, name: str, **options) -> list[str | Path]:
@@ -44,8 +44,8 @@ def prepare(folder: Path, name: str, **options) -> list[str | Path]:
     out = folder / "net.vkx"
     vkrt.compile(MODELS / f"{name}.pte", out, **options)
     inputs, (outputs, _) = runs(out)
-    return [out, "forward", write_arrays(folder / "in", as_on_device(inputs)),
-            write_arrays(folder / "out", as_on_device(outputs))]
+    return [out, "forward", write_arrays(folder / "in", on_device(inputs)),
+            write_arrays(folder / "out", on_device(outputs))]
 
 
 def tried(command, **environment) -> list[str]:

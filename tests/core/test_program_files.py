@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from core_build import ALONE, generated, sanitized_objects
+from core_build import generated, needs_build, sanitized, sanitized_objects
 from program_samples import program_of, samples, sharing
 
 import vkrt
@@ -18,41 +17,26 @@ from vkrt.compiler.program_files import COMPILED_MAGIC
 from vkrt.executable import flat, rows
 from vkrt.executable.program import Compiled, CompiledShape
 
-HERE = Path(__file__).parent
 CORE = Path(vkrt.__file__).parent / "core"
 PARTS = ("check", "check_border", "check_commands", "check_shared", "check_weights", "dtypes",
          "file", "flat", "program", "strided_copy")
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # Of a file before its records, more than any of these programs has, and damaged files for each
 DATA_BYTES = 1 << 20
 FILES = int(os.environ.get("VKRT_DAMAGED_FILES", "1000"))
 # The samples are planned by the tests, in so many parts: collecting tests takes no planning.
 PARTS_OF_SAMPLES = 4
 
-
-def compiler() -> list[str]:
-    """The C compiler with its sanitizers; the test is skipped where there is none."""
-    found = shutil.which("cc")
-    if found is None or not ALONE.exists() or not (CORE / "schema.h").exists():
-        pytest.skip("no compiler, or the sources were not built here")
-    tried = subprocess.run([found, *SANITIZE, "-xc", "-", "-o", os.devnull], input=b"int main() {}",
-                           capture_output=True)
-    if tried.returncode:
-        pytest.skip("the compiler has no sanitizers")
-    return [found, "-O1", "-g1", *SANITIZE]
+pytestmark = needs_build
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory) -> Path:
     """The host."""
-    command, folder = compiler(), tmp_path_factory.mktemp("reader")
+    target = sanitized(tmp_path_factory.mktemp("reader") / "damage")
     objects = sanitized_objects("address,undefined", list(map(generated, PARTS))).values()
-    # Of unused functions, which name Python's, nothing is left.
     tables = re.search(r"TABLES = (\d+)", (CORE / "records.pxd").read_text())[1]
-    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", f"-DTABLES={tables}",
-                    HERE / "damage.c", *objects, "-Wl,--gc-sections", "-o", folder / "damage"],
-                   check=True)
-    return folder / "damage"
+    return sanitized(target, Path(__file__).with_name("damage.c"), *objects, options=(
+        "-Wall", "-Wextra", "-Werror", f"-DTABLES={tables}"))
 
 
 def write_program(path: Path, program: Compiled) -> None:
@@ -83,8 +67,7 @@ def test_damaged_files_with_shared_weights(reader, tmp_path):
 
 
 def check_damaged_files(program: Compiled, number: int, reader: Path, folder: Path) -> None:
-    """The host reads files of which words were changed, chosen by a number: each is refused, or is
-    as good."""
+    """The host reads files with changed words, chosen by a number: each is refused, or as good."""
     path = folder / "good.vkx"
     write_program(path, program)
     flat.File(path.read_bytes()[HEAD.size + DATA_BYTES:], 1, HEAD.size + DATA_BYTES).read()

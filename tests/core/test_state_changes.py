@@ -6,18 +6,9 @@ import ctypes
 from contextlib import closing
 
 import pytest
-from core_alone import Error
-from core_alone import core as library
+from core_alone import core
 from core_build import needs_build
-from core_runner import (
-    as_on_device,
-    as_told,
-    opened,
-    run_once,
-    runs,
-    write_input,
-)
-from support import same_bits
+from core_runner import opened, runs
 from test_core_host_kernels import execution_of
 
 from vkrt.compiled.file import read
@@ -38,12 +29,12 @@ def changes_early(plan) -> bool:
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}], ids=str)
 @pytest.mark.parametrize("name", ["mlp", "kept", "kept_attention", "branches"])
 def test_when_states_change(name, options, compiled_of):
-    core, out = library(), compiled_of(name, **options)
+    out = compiled_of(name, **options)
     with closing(Source.open(out)) as source:
         plan = read(source).read().targets[0].methods[0].largest.executable.execution
-    with opened(core, out) as bare:
-        execution = execution_of(core, bare)
-        assert bool(core.vkrt_changes_states_early(
+    with opened(out) as runner:
+        execution = execution_of(runner)
+        assert bool(core().vkrt_changes_states_early(
             ctypes.c_void_p(execution.records), ctypes.c_void_p(execution.plan))
         ) is changes_early(plan)
 
@@ -51,21 +42,17 @@ def test_when_states_change(name, options, compiled_of):
 @pytest.mark.parametrize("name", ["kept_attention", "llama_static"])
 def test_a_run_that_fails(name, compiled_of):
     """In the middle of its changes: then the states have to be reset."""
-    core, out = library(), compiled_of(name, weights="stream")
+    out = compiled_of(name, weights="stream")
     inputs, expected = runs(out)
-    with opened(core, out) as bare:
-        runner, check, error = bare
-        for number, array in enumerate(as_on_device(inputs)):
-            check(write_input(core, bare, number, array))
-        core.vkrt_fail_read_after(ctypes.c_uint64(1))
+    with opened(out) as runner:
+        runner.write_inputs(inputs)
+        core().vkrt_fail_read_after(ctypes.c_uint64(1))
         # The thread reads ahead: one of the next runs needs what it could not read.
-        statuses = [core.vkrt_run_once(runner, error) for _ in range(8)]
-        core.vkrt_fail_read_after(ctypes.c_uint64(0))
+        statuses = [runner.run() for _ in range(8)]
+        core().vkrt_fail_read_after(ctypes.c_uint64(0))
         number = statuses.index(SYSTEM)
         assert statuses == [0] * number + [SYSTEM] + [STATE] * (7 - number)
-        text = ctypes.cast(error, ctypes.POINTER(Error)).contents.text
-        assert b"half changed; " in text
-        check(core.vkrt_reset_runner(runner, error))
+        assert b"half changed; " in runner.error.text
+        runner.check(core().vkrt_reset_runner(runner.handle, ctypes.byref(runner.error)))
         for outputs in expected:
-            found = run_once(core, bare, as_on_device(inputs), as_on_device(outputs))
-            same_bits(as_told(found, outputs), outputs)
+            runner.check_run(inputs, outputs)

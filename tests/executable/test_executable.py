@@ -176,6 +176,12 @@ def cases() -> Iterator[tuple[str, object, str]]:
     yield "states.blocks", (), "that has memory"
 
 
+def check_refused(bad: Executable, sample: Executable, words: str) -> None:
+    """A file of what cannot be is refused; its modules are those of the sample that it was."""
+    with pytest.raises(FormatError, match=words):
+        flat.File(rows.to_bytes(program_of(bad, modules_of(sample))), 1, 0).read()
+
+
 @pytest.mark.parametrize("way, value, words", tuple(cases()), ids=lambda value: str(value)[:60])
 def test_what_cannot_be(way, value, words):
     """In each sample that has such a record."""
@@ -188,9 +194,7 @@ def test_what_cannot_be(way, value, words):
         if bad == sample:
             continue
         tried += 1
-        data = rows.to_bytes(program_of(bad, modules_of(sample)))
-        with pytest.raises(FormatError, match=words):
-            flat.File(data, 1, 0).read()
+        check_refused(bad, sample, words)
     assert tried
 
 
@@ -201,10 +205,8 @@ def test_weights_that_are_not_listed():
         listed = sample.weights.weights
         placed = {place.storage for block in sample.weights.blocks for place in block.places}
         if len(listed) > 1 and listed[1] in placed:
-            bad = changed(sample, "weights.weights.1", listed[0])
-            data = rows.to_bytes(program_of(bad, modules_of(sample)))
-            with pytest.raises(FormatError, match="every weight that has memory"):
-                flat.File(data, 1, 0)
+            check_refused(changed(sample, "weights.weights.1", listed[0]), sample,
+                          "every weight that has memory")
             tried += 1
     assert tried
 
@@ -213,14 +215,10 @@ def test_batches_write_what_is_allocated():
     """The blocks for a batch, and those with weights that the host writes, are there; no others."""
     tried = 0
     for sample in samples():
-        weights = sample.weights
-        if not weights.prepack.batches or weights.written:
-            continue
-        bad = changed(sample, "weights.prepack.batches.0.blocks", ())
-        data = rows.to_bytes(program_of(bad, modules_of(sample)))
-        with pytest.raises(FormatError, match="that has memory"):
-            flat.File(data, 1, 0).read()
-        tried += 1
+        if sample.weights.prepack.batches and not sample.weights.written:
+            check_refused(changed(sample, "weights.prepack.batches.0.blocks", ()), sample,
+                          "that has memory")
+            tried += 1
     assert tried
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from support import inputs_of, ready_device
+from support import calls_of, inputs_of, ready_device
 
 import vkrt
 from vkrt.vk import clear_validation_messages, live_objects, validation_messages
@@ -26,24 +26,17 @@ from vkrt.vk import clear_validation_messages, live_objects, validation_messages
 OPTIONS = ("storage", "weights", "memory_budget")
 
 
-def calls_of(path: Path, program) -> list[list[np.ndarray]]:
-    """Inputs of the calls to make: those of the references beside the program, in all sizes that a
-    dynamic one was tried with, for all steps of a state; or some of the largest sizes."""
+def calls_to_make(path: Path, program) -> list[list[np.ndarray]]:
+    """Inputs of all calls and steps that lie beside the program, or some of the largest sizes."""
     try:
-        with np.load(path.with_suffix(".npz")) as archive:
-            arrays = {key: archive[key] for key in archive.files}
+        found = [inputs for kind in ("", "call", "step") for inputs, _ in calls_of(path, kind)]
     except FileNotFoundError:
         return [inputs_of(program)] * 2
-    found = []
-    numbers = range(len(arrays))
-    for prefix in ("in", *(f"{word}{i}_in" for i in numbers for word in ("call", "step"))):
-        call = [arrays[f"{prefix}{i}"] for i in numbers if f"{prefix}{i}" in arrays]
-        if call:
-            dtypes = [info.dtype for info in program.metadata().inputs]
-            found.append([array.astype(dtype) if dtype == "float16" else array
-                          for array, dtype in zip(call, dtypes)])
+    dtypes = [info.dtype for info in program.metadata().inputs]
     # The last one has the largest sizes, for which memory is planned.
-    return [*found, inputs_of(program)]
+    return [*([array.astype(dtype) if dtype == "float16" else array
+               for array, dtype in zip(inputs, dtypes)] for inputs in found if inputs),
+            inputs_of(program)]
 
 
 def run(device, job: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +44,7 @@ def run(device, job: dict[str, Any]) -> dict[str, Any]:
     path = Path(job["model"])
     options = {name: job[name] for name in OPTIONS if name in job}
     with vkrt.load(path, device, plan_cache="off", **options) as program:
-        for inputs in calls_of(path, program):
+        for inputs in calls_to_make(path, program):
             program.run(*inputs)
         memory = program.memory
         return {"planned": memory.planned_peak, "measured": memory.measured_peak,

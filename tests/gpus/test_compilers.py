@@ -16,14 +16,15 @@ import json
 from pathlib import Path
 
 import pytest
-from compilers.baseline import worse
+from compilers.baseline import text_of, worse
 from compilers.drivers import capture, device_names
 from compilers.statistics import pipeline_of, summary_of
 from dealing import DEPTH
 from gpu_drivers import FOLDER, MISSING, TURN
-from support import find_model
+from support import need_model
 
-BASELINE = json.loads(Path(__file__).with_name("baseline.json").read_text(encoding="utf-8"))
+FILE = Path(__file__).with_name("baseline.json")
+BASELINE = json.loads(FILE.read_text(encoding="utf-8"))
 NETWORKS = [(device, model) for device, models in BASELINE.items() for model in models]
 
 
@@ -41,17 +42,17 @@ def in_turn() -> list[tuple[str, str]]:
 def test_nothing_becomes_worse(device, model):
     if device not in device_names():
         pytest.skip(f"VKRT_GPU_DRIVERS has no {device}")
-    path = find_model(model)
-    if path is None:
-        pytest.skip(f"not in VKRT_MODELS: {model}")
-    old, new = BASELINE[device][model], summary_of(
-        capture(device, str(path), []))
+    old, new = BASELINE[device][model], summary_of(capture(device, str(need_model(model)), []))
     if new["driver"] != old["driver"] and not new["error"]:
         pytest.skip(f"{device}: the baseline is of {old['driver']}, this is {new['driver']}")
     assert not list(worse(old, new))
 
 
 # Without a driver
+
+def test_a_line_for_each_program():
+    assert text_of(BASELINE) == FILE.read_text(encoding="utf-8")
+
 
 OLD = {"driver": "Mesa 1.0", "error": "", "pipelines": 3, "failed": [], "spilling": {"a": 5},
        "occupancy": 4, "instructions": 1000, "compile_cpu_ms": 7}

@@ -1,7 +1,4 @@
-"""The model of GPUs' times (tools/measure/compilers): what it counts, reads and adds up.
-
-Without a driver: shaders of the library, and a few lines of each maker's assembly.
-"""
+"""The model of GPUs' times (tools/measure/compilers), without a driver: what it counts."""
 
 from __future__ import annotations
 
@@ -69,8 +66,7 @@ def push_of(words: dict[int, int]) -> bytes:
 
 
 def product(rows: int, columns: int, texels: int) -> tuple[str, tuple, bytes, tuple[int, int, int]]:
-    """A product by register tiles of 4 by 4, its sizes pushed: shader, constants, push constants,
-    workgroups."""
+    """A product by tiles of 4 by 4: its shader, constants, push constants and workgroups."""
     constants = ((7, 0), (8, 0), (15, 0), (16, 0), (100, 64), (102, 0), (103, 1))
     push = push_of({0: rows, 1: 1, 2: texels, 3: columns, 4: texels, 5: columns // 4})
     tiles = rows // 4 * (columns // 4)

@@ -1,12 +1,10 @@
-"""On the drivers of GPUs: programs load, plan, record and submit, and take what was planned.
-
-Nothing computes there (tools/gpu-drivers/README.md): results are not looked at.
-"""
+"""On drivers of GPUs, where nothing computes: programs load, plan, record and submit."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from dealing import DEPTH, STORAGES
@@ -54,10 +52,8 @@ def jobs_of(number: int) -> list[dict]:
 
 def is_here(layer: str) -> bool:
     """Whether there is a manifest of a layer."""
-    import glob
-
-    return any(layer in open(path, encoding="utf-8").read()
-               for folder in FOLDERS for path in glob.glob(f"{folder}/*.json"))
+    return any(layer in path.read_text(encoding="utf-8")
+               for folder in FOLDERS for path in Path(folder).glob("*.json"))
 
 
 def check(device: str, jobs: list[dict], folder, **more: str) -> None:
@@ -65,8 +61,7 @@ def check(device: str, jobs: list[dict], folder, **more: str) -> None:
     wrong = []
     for said in run_jobs(device, jobs, folder, **more):
         found = [text for text in said["validation"] if not any(bug in text for bug in LAYER_BUGS)]
-        if ("error" in said or said["left"] or found
-                or said["planned"] != said["measured"]):
+        if "error" in said or said["left"] or found or said["planned"] != said["measured"]:
             wrong.append(said)
     assert not wrong, f"{device}: {len(wrong)} of {len(jobs)} programs: {wrong[:5]}"
 

@@ -6,9 +6,6 @@
  * every queue that wait for it (`ordered`), and those that see what it wrote (`seen`). Only
  * submissions are looked at, in the order in which they come.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tracking.h"
 
 static void apply_barrier(struct tracking* tracking, const struct event* event, int queue) {
@@ -67,10 +64,7 @@ static void check(struct device* device, const struct touch* touch, uint8_t stag
 
 static void keep(struct tracking* tracking, const struct touch* touch, uint8_t stage, int queue,
                  uint8_t to) {
-  if (tracking->count == tracking->room) {
-    tracking->room = 2 * tracking->room + 256;
-    tracking->accesses = realloc(tracking->accesses, tracking->room * sizeof *tracking->accesses);
-  }
+  tracking->accesses = grown(tracking->accesses, tracking->count, sizeof *tracking->accesses);
   struct access* made = &tracking->accesses[tracking->count++];
   *made = (struct access){.touch = *touch, .stage = stage, .queue = queue, .available = to,
                           .submission = tracking->submissions};
@@ -102,15 +96,10 @@ static void note_signal(struct object* object, uint64_t value, int queue, long s
   object->signals[object->count++] = (struct signal){value, queue, submission};
 }
 
-static const VkTimelineSemaphoreSubmitInfo* values_of(const VkSubmitInfo* info) {
-  const VkBaseInStructure* each = info->pNext;
-  while (each && each->sType != VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO) each = each->pNext;
-  return (const void*)each;
-}
-
 void track_submission(struct device* device, int queue, const VkSubmitInfo* info) {
   struct tracking* tracking = locked(device);
-  const VkTimelineSemaphoreSubmitInfo* values = values_of(info);
+  const VkTimelineSemaphoreSubmitInfo* values =
+      in_chain(info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   tracking->submissions++;
   for (uint32_t i = 0; i < info->waitSemaphoreCount; i++) {
     bool has = values && i < values->waitSemaphoreValueCount;

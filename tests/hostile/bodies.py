@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import sys
@@ -18,9 +17,11 @@ import numpy as np
 from support import MODELS, inputs_of
 
 import vkrt
-from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import method
 from vkrt.vk.device_override import override_device
+
+sys.path.append(str(Path(__file__).parent.parent / "capi"))
+from compiled_programs import Failure, opened
 
 # VkDriverIds that no driver has
 UNKNOWN = itertools.count(987654)
@@ -110,8 +111,7 @@ def profile(program: Any, _: ExitStack) -> Any:
 
 
 def try_imports(_: Any, stack: ExitStack) -> Any:
-    """Loads a program when it is not known yet whether imports of files work: of each driver that
-    there is not, a process tries it once."""
+    """Loads a program on a driver of which it is not known whether imports of files work."""
     with override_device(driver_id=next(UNKNOWN)):
         return load("toy", pipeline_cache="off")(None, stack)
 
@@ -149,54 +149,22 @@ CLASSES = {10: vkrt.VulkanError, 11: vkrt.DeviceMemoryError, 12: vkrt.DeviceLost
            14: vkrt.StateError}
 
 
+@contextmanager
+def vkrt_errors() -> Iterator[None]:
+    """What the C library's calls say, as the exceptions of vkrt that they stand for."""
+    try:
+        yield
+    except Failure as error:
+        raise CLASSES.get(error.code, Failed)(f"code {error.code}: {error.text}") from None
+
+
 def call_c(path: Any, _: ExitStack) -> Any:
     """Loads, runs and closes by the C library: the core runs what is compiled, and for others it
     has joined this Python. Nothing that the core has made is left but on a device that is given
     up."""
-    path = path or MODELS / "mlp.pte"
-    library = ctypes.CDLL(str(folder() / LIBRARY))
-    library.vkrt_last_error_text.restype = ctypes.c_char_p
-    program = ctypes.c_void_p()
-
-    def check(code: int) -> None:
-        if code:
-            text = library.vkrt_last_error_text().decode()
-            raise CLASSES.get(code, Failed)(f"code {code}: {text}")
-
-    class Tensor(ctypes.Structure):
-        _fields_ = (("data", ctypes.c_void_p), ("nbytes", ctypes.c_size_t),
-                    ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                    ("sizes", ctypes.c_int64 * 8))
-
     x = np.random.default_rng(3).standard_normal((3, 30)).astype(np.float32)
-    y = np.zeros((3, 10), np.float32)
-    given, taken = Tensor(x.ctypes.data, x.nbytes), Tensor(y.ctypes.data, y.nbytes)
-    with nothing_left(library):
-        try:
-            check(library.vkrt_load(str(path).encode(), None, ctypes.byref(program)))
-            for _ in range(2):
-                check(library.vkrt_run(program, None, None, ctypes.byref(given),
-                                       ctypes.c_size_t(1), ctypes.byref(taken),
-                                       ctypes.c_size_t(1)))
-        finally:
-            check(library.vkrt_close(program))
-    return [y.tobytes()]
-
-
-@contextmanager
-def nothing_left(library: ctypes.CDLL) -> Iterator[None]:
-    """Makes sure that nothing is left of what the core makes meanwhile, unless the device is lost.
-    """
-    before, after = ctypes.c_size_t(), ctypes.c_size_t()
-    library.vkrt_live_objects(ctypes.byref(before))
-    try:
-        yield
-    finally:
-        library.vkrt_live_objects(ctypes.byref(after))
-        left = after.value - before.value
-        lost = isinstance(sys.exc_info()[1], vkrt.DeviceLostError)
-        if left and not lost:
-            raise Failed(f"{left} objects left")
+    with vkrt_errors(), opened(path or MODELS / "mlp.pte") as program:
+        return [[output.tobytes() for output in program.run(x)] for _ in range(2)]
 
 
 def compiled(stack: ExitStack, name: str = "mlp") -> Any:
@@ -221,21 +189,10 @@ def run_methods(path: Any, _: ExitStack) -> Any:
 
 def run_methods_in_c(path: Any, _: ExitStack) -> Any:
     """The same on the core alone."""
-    sys.path.append(str(Path(__file__).parent.parent / "capi"))
-    from compiled_programs import CompiledProgram, Failure, check, library
-
-    handle = ctypes.c_void_p()
-    with nothing_left(library()):
-        try:
-            check(library().vkrt_load(str(path).encode(), None, ctypes.byref(handle)))
-            program = CompiledProgram(handle)
-            return [output.tobytes() for name, *_ in program.methods()
-                    for output in program.run(*(np.zeros(sizes, dtype) for _, dtype, sizes, *_
-                                                in program.infos("input", name)), method=name)]
-        except Failure as error:
-            raise CLASSES.get(error.code, Failed)(f"code {error.code}: {error.text}") from None
-        finally:
-            check(library().vkrt_close(handle))
+    with vkrt_errors(), opened(path) as program:
+        return [output.tobytes() for name in program.methods()
+                for output in program.run(*(np.zeros(sizes, dtype) for _, dtype, sizes, *_
+                                            in program.infos("input", name)), method=name)]
 
 
 class Submitting:
@@ -243,7 +200,6 @@ class Submitting:
     where the core gives the device up, what it made of it stays, too."""
 
     def __init__(self) -> None:
-        sys.path.append(str(Path(__file__).parent.parent / "capi"))
         from host_device import Host
         from submitting import HostValues
 
@@ -265,21 +221,13 @@ def submitting() -> Submitting:
 
 def submit(begun: Submitting, _: ExitStack) -> Any:
     """Loads a program on the host's device, which then runs on its buffers."""
-    from compiled_programs import Failure
     from submitting import opened_on, semaphore
 
-    try:
-        with opened_on(begun.host, begun.path, "timelineSemaphore") as program:
-            for given, made in begun.values:
-                made.clear()
-                begun.value += 1
-                program.submit(given.buffers, made.buffers,
-                               signals=[semaphore(begun.line, begun.value)])
-                program.wait()
-                made.check()
-                program.release()
-    except Failure as error:
-        raise CLASSES.get(error.code, Failed)(f"code {error.code}: {error.text}") from None
+    with vkrt_errors(), opened_on(begun.host, begun.path, "timelineSemaphore") as program:
+        for given, made in begun.values:
+            begun.value += 1
+            program.check_run(given, made, signals=[semaphore(begun.line, begun.value)])
+            program.release()
     return []
 
 

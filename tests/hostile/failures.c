@@ -5,47 +5,31 @@
 
 #include "layer.h"
 
-#define A const VkAllocationCallbacks* callbacks
+#define CREATING(X, What) \
+  X(Create##What, (VkDevice of, const Vk##What##CreateInfo* info, CALLBACKS, Vk##What* made), \
+    (of, info, callbacks, made))
 /* Every function with a result that vkrt or VMA asks a device for: name, parameters, arguments */
 #define FAILING(X) \
   X(DeviceWaitIdle, (VkDevice of), (of)) \
   X(QueueSubmit, (VkQueue of, uint32_t count, const VkSubmitInfo* infos, VkFence fence), \
     (of, count, infos, fence)) \
-  X(CreateBuffer, (VkDevice of, const VkBufferCreateInfo* info, A, VkBuffer* made), \
-    (of, info, callbacks, made)) \
-  X(CreateBufferView, (VkDevice of, const VkBufferViewCreateInfo* info, A, VkBufferView* made), \
-    (of, info, callbacks, made)) \
-  X(CreateImage, (VkDevice of, const VkImageCreateInfo* info, A, VkImage* made), \
-    (of, info, callbacks, made)) \
-  X(CreateImageView, (VkDevice of, const VkImageViewCreateInfo* info, A, VkImageView* made), \
-    (of, info, callbacks, made)) \
-  X(CreateSampler, (VkDevice of, const VkSamplerCreateInfo* info, A, VkSampler* made), \
-    (of, info, callbacks, made)) \
-  X(CreateShaderModule, (VkDevice of, const VkShaderModuleCreateInfo* info, A, \
-                         VkShaderModule* made), (of, info, callbacks, made)) \
-  X(CreateDescriptorSetLayout, (VkDevice of, const VkDescriptorSetLayoutCreateInfo* info, A, \
-                                VkDescriptorSetLayout* made), (of, info, callbacks, made)) \
-  X(CreatePipelineLayout, (VkDevice of, const VkPipelineLayoutCreateInfo* info, A, \
-                           VkPipelineLayout* made), (of, info, callbacks, made)) \
-  X(CreatePipelineCache, (VkDevice of, const VkPipelineCacheCreateInfo* info, A, \
-                          VkPipelineCache* made), (of, info, callbacks, made)) \
+  CREATING(X, Buffer) CREATING(X, BufferView) CREATING(X, Image) CREATING(X, ImageView) \
+  CREATING(X, Sampler) CREATING(X, ShaderModule) CREATING(X, DescriptorSetLayout) \
+  CREATING(X, PipelineLayout) CREATING(X, PipelineCache) CREATING(X, DescriptorPool) \
+  CREATING(X, CommandPool) CREATING(X, Semaphore) CREATING(X, Fence) CREATING(X, QueryPool) \
   X(GetPipelineCacheData, (VkDevice of, VkPipelineCache cache, size_t* size, void* data), \
     (of, cache, size, data)) \
   X(CreateComputePipelines, (VkDevice of, VkPipelineCache cache, uint32_t count, \
-                             const VkComputePipelineCreateInfo* infos, A, VkPipeline* made), \
-    (of, cache, count, infos, callbacks, made)) \
-  X(CreateDescriptorPool, (VkDevice of, const VkDescriptorPoolCreateInfo* info, A, \
-                           VkDescriptorPool* made), (of, info, callbacks, made)) \
+                             const VkComputePipelineCreateInfo* infos, CALLBACKS, \
+                             VkPipeline* made), (of, cache, count, infos, callbacks, made)) \
   X(AllocateDescriptorSets, (VkDevice of, const VkDescriptorSetAllocateInfo* info, \
                              VkDescriptorSet* made), (of, info, made)) \
-  X(CreateCommandPool, (VkDevice of, const VkCommandPoolCreateInfo* info, A, \
-                        VkCommandPool* made), (of, info, callbacks, made)) \
   X(AllocateCommandBuffers, (VkDevice of, const VkCommandBufferAllocateInfo* info, \
                              VkCommandBuffer* made), (of, info, made)) \
   X(BeginCommandBuffer, (VkCommandBuffer of, const VkCommandBufferBeginInfo* info), (of, info)) \
   X(EndCommandBuffer, (VkCommandBuffer of), (of)) \
-  X(AllocateMemory, (VkDevice of, const VkMemoryAllocateInfo* info, A, VkDeviceMemory* made), \
-    (of, info, callbacks, made)) \
+  X(AllocateMemory, (VkDevice of, const VkMemoryAllocateInfo* info, CALLBACKS, \
+                     VkDeviceMemory* made), (of, info, callbacks, made)) \
   X(MapMemory, (VkDevice of, VkDeviceMemory memory, VkDeviceSize offset, VkDeviceSize size, \
                 VkMemoryMapFlags flags, void** made), (of, memory, offset, size, flags, made)) \
   X(FlushMappedMemoryRanges, (VkDevice of, uint32_t count, const VkMappedMemoryRange* ranges), \
@@ -60,21 +44,15 @@
     (of, image, memory, offset)) \
   X(BindImageMemory2, (VkDevice of, uint32_t count, const VkBindImageMemoryInfo* infos), \
     (of, count, infos)) \
-  X(CreateSemaphore, (VkDevice of, const VkSemaphoreCreateInfo* info, A, VkSemaphore* made), \
-    (of, info, callbacks, made)) \
   X(WaitSemaphores, (VkDevice of, const VkSemaphoreWaitInfo* info, uint64_t timeout), \
     (of, info, timeout)) \
   X(SignalSemaphore, (VkDevice of, const VkSemaphoreSignalInfo* info), (of, info)) \
   X(GetMemoryHostPointerPropertiesEXT, \
     (VkDevice of, VkExternalMemoryHandleTypeFlagBits type, const void* pointer, \
      VkMemoryHostPointerPropertiesEXT* found), (of, type, pointer, found)) \
-  X(CreateFence, (VkDevice of, const VkFenceCreateInfo* info, A, VkFence* made), \
-    (of, info, callbacks, made)) \
   X(ResetFences, (VkDevice of, uint32_t count, const VkFence* fences), (of, count, fences)) \
   X(WaitForFences, (VkDevice of, uint32_t count, const VkFence* fences, VkBool32 all, \
                     uint64_t timeout), (of, count, fences, all, timeout)) \
-  X(CreateQueryPool, (VkDevice of, const VkQueryPoolCreateInfo* info, A, VkQueryPool* made), \
-    (of, info, callbacks, made)) \
   X(GetQueryPoolResults, (VkDevice of, VkQueryPool pool, uint32_t first, uint32_t count, \
                           size_t size, void* data, VkDeviceSize stride, VkQueryResultFlags flags), \
     (of, pool, first, count, size, data, stride, flags))
@@ -121,38 +99,29 @@ VK_LAYER_EXPORT int hostile_fail(const char* name, long at, long times, int resu
   return found >= 0;
 }
 
-VK_LAYER_EXPORT long hostile_injected(void) {
+static long read_count(const long* count) {
   pthread_mutex_lock(&plans);
-  long number = injected;
-  pthread_mutex_unlock(&plans);
-  return number;
-}
-
-VK_LAYER_EXPORT long hostile_calls(int number) {
-  pthread_mutex_lock(&plans);
-  long found = number >= 0 && number < COUNT ? calls[number] : 0;
+  long found = *count;
   pthread_mutex_unlock(&plans);
   return found;
 }
 
-VK_LAYER_EXPORT const char* hostile_function(int number) {
-  return number >= 0 && number <= COUNT ? names[number] : NULL;
-}
+VK_LAYER_EXPORT long hostile_injected(void) { return read_count(&injected); }
+
+VK_LAYER_EXPORT long hostile_calls(int number) { return read_count(&calls[number]); }
+
+VK_LAYER_EXPORT const char* hostile_function(int number) { return names[number]; }
 
 #define WRAP(name, parameters, arguments) \
-  static VkResult VKAPI_CALL hostile_##name parameters { \
+  static VkResult hostile_##name parameters { \
     VkResult result; \
     if (must_fail(NUMBER_##name, &result)) return result; \
     return ((PFN_vk##name)device_of(of)->behind[NUMBER_##name]) arguments; \
   }
 FAILING(WRAP)
 
-PFN_vkVoidFunction failing_function(const char* name) {
-#define FIND(function, parameters, arguments) BOTH(name, function);
-  FAILING(FIND)
-#undef FIND
-  return NULL;
-}
+#define FIND_FAILING(name, parameters, arguments) FIND(name)
+PFN_vkVoidFunction failing_function(const char* name) { FAILING(FIND_FAILING) return NULL; }
 
 /* With the other files' functions in the place of the driver's, where they have one */
 void start_failures(struct device* device, PFN_vkVoidFunction (*find)(const char*)) {

@@ -1,31 +1,22 @@
 /* Images: one whose layout changes from "undefined" is full of NaN then. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "layer.h"
-
-struct image {
-  struct image* next;
-  VkImage handle;
-  VkFormat format;
-};
+#include "tracking.h"
 
 void empty_image(struct device* device, VkCommandBuffer handle,
                  const VkImageMemoryBarrier* change) {
-  struct image* image = device->images;
-  while (image && image->handle != change->image) image = image->next;
-  if (!image || change->newLayout != VK_IMAGE_LAYOUT_GENERAL) return;
-  bool is_float = image->format == VK_FORMAT_R32G32B32A32_SFLOAT
-                  || image->format == VK_FORMAT_R16G16B16A16_SFLOAT;
+  if (change->newLayout != VK_IMAGE_LAYOUT_GENERAL) return;
+  locked(device);
+  VkFormat format = OBJECT(device, IMAGE, change->image)->format;
+  unlock(device);
+  bool is_float =
+      format == VK_FORMAT_R32G32B32A32_SFLOAT || format == VK_FORMAT_R16G16B16A16_SFLOAT;
   VkClearColorValue color;
   for (int i = 0; i < 4; i++) color.uint32[i] = is_float ? 0x7FC00000u : 0x5Au;
   device->CmdClearColorImage(handle, change->image, VK_IMAGE_LAYOUT_GENERAL, &color, 1,
                              &change->subresourceRange);
 }
 
-static VkResult VKAPI_CALL hostile_CreateImage(VkDevice handle, const VkImageCreateInfo* info,
-                                               const VkAllocationCallbacks* callbacks,
-                                               VkImage* made) {
+static VkResult hostile_CreateImage(VkDevice handle, const VkImageCreateInfo* info, CALLBACKS,
+                                    VkImage* made) {
   struct device* device = device_of(handle);
   uint32_t side = info->extent.width;
   if (info->extent.height > side) side = info->extent.height;
@@ -36,41 +27,20 @@ static VkResult VKAPI_CALL hostile_CreateImage(VkDevice handle, const VkImageCre
   changed.usage |= VK_IMAGE_USAGE_TRANSFER_DST_BIT;
   VkResult result = device->CreateImage(handle, &changed, callbacks, made);
   if (result != VK_SUCCESS) return result;
-  struct image* image = calloc(1, sizeof *image);
-  image->handle = *made;
-  image->format = info->format;
-  pthread_mutex_lock(&device->lock);
-  image->next = device->images;
-  device->images = image;
-  pthread_mutex_unlock(&device->lock);
+  locked(device);
+  OBJECT(device, IMAGE, *made)->format = info->format;
+  unlock(device);
   return result;
 }
 
-static void VKAPI_CALL hostile_DestroyImage(VkDevice handle, VkImage destroyed,
-                                            const VkAllocationCallbacks* callbacks) {
+/* The handle may be used again, for another image. */
+static void hostile_DestroyImage(VkDevice handle, VkImage image, CALLBACKS) {
   struct device* device = device_of(handle);
-  pthread_mutex_lock(&device->lock);
-  struct image** place = &device->images;
-  while (*place && (*place)->handle != destroyed) place = &(*place)->next;
-  struct image* found = *place;
-  if (found) *place = found->next;
-  pthread_mutex_unlock(&device->lock);
-  free(found);
-  forget_image(device, destroyed);
-  device->DestroyImage(handle, destroyed, callbacks);
+  locked(device);
+  OBJECT(device, IMAGE, image)->range = (struct range){0};
+  unlock(device);
+  device->DestroyImage(handle, image, callbacks);
 }
 
-void close_images(struct device* device) {
-  while (device->images) {
-    struct image* image = device->images;
-    device->images = image->next;
-    free(image);
-  }
-}
-
-PFN_vkVoidFunction image_function(const char* name) {
-  if (!profile.reorders) return NULL;
-  FUNCTION(name, CreateImage);
-  FUNCTION(name, DestroyImage);
-  return NULL;
-}
+#define FUNCTIONS(X) X(CreateImage) X(DestroyImage)
+FINDER(image_function, FUNCTIONS)

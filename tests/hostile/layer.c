@@ -7,27 +7,45 @@
 #include "layer.h"
 
 static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
-static struct instance* instances;
-static struct device* devices;
+static struct node *instances, *devices;
 
-/* What is dispatched begins with the address of its table, the same for all of an instance (or of
- * a device). */
 static void* key_of(const void* handle) { return *(void* const*)handle; }
 
-struct instance* instance_of(const void* handle) {
+static void* find(struct node* const* list, const void* handle) {
   pthread_mutex_lock(&lists);
-  struct instance* found = instances;
+  struct node* found = *list;
   while (found && found->key != key_of(handle)) found = found->next;
   pthread_mutex_unlock(&lists);
   return found;
 }
 
-struct device* device_of(const void* handle) {
+static void insert(struct node** list, struct node* made) {
   pthread_mutex_lock(&lists);
-  struct device* found = devices;
-  while (found && found->key != key_of(handle)) found = found->next;
+  made->next = *list;
+  *list = made;
   pthread_mutex_unlock(&lists);
-  return found;
+}
+
+static void take_out(struct node** list, struct node* gone) {
+  pthread_mutex_lock(&lists);
+  while (*list != gone) list = &(*list)->next;
+  *list = gone->next;
+  pthread_mutex_unlock(&lists);
+}
+
+struct instance* instance_of(const void* handle) { return find(&instances, handle); }
+
+struct device* device_of(const void* handle) { return find(&devices, handle); }
+
+void* in_chain(const void* chain, VkStructureType type) {
+  const VkBaseInStructure* each = chain;
+  while (each && each->sType != type) each = each->pNext;
+  return (void*)each;
+}
+
+bool is_name_of(const char* name, const char* function) {
+  size_t length = strlen(function);
+  return !strncmp(name, function, length) && (!name[length] || !strcmp(name + length, "KHR"));
 }
 
 void fault(struct device* device, const char* format, ...) {
@@ -40,51 +58,48 @@ void fault(struct device* device, const char* format, ...) {
   device->lost = true;
 }
 
-static VkResult VKAPI_CALL hostile_CreateInstance(
-    const VkInstanceCreateInfo* info, const VkAllocationCallbacks* callbacks, VkInstance* made) {
+/* What the loader says of the layer behind this one, in a chain of an instance or of a device: both
+ * structures begin alike. NULL where it says nothing. */
+static void* link_in(const void* chain, VkStructureType type) {
+  VkLayerInstanceCreateInfo* found = in_chain(chain, type);
+  while (found && found->function != VK_LAYER_LINK_INFO) found = in_chain(found->pNext, type);
+  return found;
+}
+
+static VkResult hostile_CreateInstance(const VkInstanceCreateInfo* info, CALLBACKS,
+                                       VkInstance* made) {
   read_profile();
-  VkLayerInstanceCreateInfo* chain = (VkLayerInstanceCreateInfo*)info->pNext;
-  while (chain && !(chain->sType == VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO
-                    && chain->function == VK_LAYER_LINK_INFO))
-    chain = (VkLayerInstanceCreateInfo*)chain->pNext;
-  if (!chain) return VK_ERROR_INITIALIZATION_FAILED;
-  PFN_vkGetInstanceProcAddr lookup = chain->u.pLayerInfo->pfnNextGetInstanceProcAddr;
-  chain->u.pLayerInfo = chain->u.pLayerInfo->pNext;
+  VkLayerInstanceCreateInfo* link =
+      link_in(info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  if (!link) return VK_ERROR_INITIALIZATION_FAILED;
+  PFN_vkGetInstanceProcAddr lookup = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
   PFN_vkCreateInstance create = (PFN_vkCreateInstance)lookup(NULL, "vkCreateInstance");
   VkResult result = create(info, callbacks, made);
   if (result != VK_SUCCESS) return result;
   struct instance* instance = calloc(1, sizeof *instance);
-  instance->key = key_of(*made);
+  instance->node.key = key_of(*made);
   instance->handle = *made;
   instance->lookup = lookup;
 #define LOAD(name) instance->name = (PFN_vk##name)lookup(*made, "vk" #name);
   INSTANCE_FUNCTIONS(LOAD)
 #undef LOAD
-  pthread_mutex_lock(&lists);
-  instance->next = instances;
-  instances = instance;
-  pthread_mutex_unlock(&lists);
+  insert(&instances, &instance->node);
   return VK_SUCCESS;
 }
 
-static void VKAPI_CALL hostile_DestroyInstance(VkInstance handle,
-                                                     const VkAllocationCallbacks* callbacks) {
+static void hostile_DestroyInstance(VkInstance handle, CALLBACKS) {
   if (!handle) return;
   struct instance* instance = instance_of(handle);
-  pthread_mutex_lock(&lists);
-  struct instance** place = &instances;
-  while (*place != instance) place = &(*place)->next;
-  *place = instance->next;
-  pthread_mutex_unlock(&lists);
+  take_out(&instances, &instance->node);
   instance->DestroyInstance(handle, callbacks);
   free(instance);
 }
 
 static PFN_vkVoidFunction of_device(const char* name);
 
-static VkResult VKAPI_CALL hostile_CreateDevice(
-    VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
-    const VkAllocationCallbacks* callbacks, VkDevice* made) {
+static VkResult hostile_CreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
+                                     CALLBACKS, VkDevice* made) {
   struct instance* instance = instance_of(physical);
   const char* missing = refused_feature(info);
   if (missing) {
@@ -96,15 +111,13 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
       fprintf(stderr, "hostile: the device has no %s\n", info->ppEnabledExtensionNames[i]);
       return VK_ERROR_EXTENSION_NOT_PRESENT;
     }
-  VkLayerDeviceCreateInfo* chain = (VkLayerDeviceCreateInfo*)info->pNext;
-  while (chain && !(chain->sType == VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO
-                    && chain->function == VK_LAYER_LINK_INFO))
-    chain = (VkLayerDeviceCreateInfo*)chain->pNext;
-  if (!chain) return VK_ERROR_INITIALIZATION_FAILED;
-  PFN_vkGetDeviceProcAddr lookup = chain->u.pLayerInfo->pfnNextGetDeviceProcAddr;
-  PFN_vkCreateDevice create = (PFN_vkCreateDevice)chain->u.pLayerInfo->pfnNextGetInstanceProcAddr(
+  VkLayerDeviceCreateInfo* link =
+      link_in(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  if (!link) return VK_ERROR_INITIALIZATION_FAILED;
+  PFN_vkGetDeviceProcAddr lookup = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+  PFN_vkCreateDevice create = (PFN_vkCreateDevice)link->u.pLayerInfo->pfnNextGetInstanceProcAddr(
       instance->handle, "vkCreateDevice");
-  chain->u.pLayerInfo = chain->u.pLayerInfo->pNext;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
   float priority = 1;
   VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                    .queueCount = 1, .pQueuePriorities = &priority};
@@ -114,7 +127,7 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   VkResult result = create(physical, &changed, callbacks, made);
   if (result != VK_SUCCESS) return result;
   struct device* device = calloc(1, sizeof *device);
-  device->key = key_of(*made);
+  device->node.key = key_of(*made);
   device->handle = *made;
   device->lookup = lookup;
 #define LOAD(name) device->name = (PFN_vk##name)lookup(*made, "vk" #name);
@@ -134,69 +147,48 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   start_pipelines(device, physical);
   start_tracking(device);
   start_failures(device, of_device);
-  pthread_mutex_lock(&lists);
-  device->next = devices;
-  devices = device;
-  pthread_mutex_unlock(&lists);
+  insert(&devices, &device->node);
   return VK_SUCCESS;
 }
 
-static void VKAPI_CALL hostile_DestroyDevice(VkDevice handle,
-                                                   const VkAllocationCallbacks* callbacks) {
+static void hostile_DestroyDevice(VkDevice handle, CALLBACKS) {
   if (!handle) return;
   struct device* device = device_of(handle);
   if (device->memories)
     fprintf(stderr, "hostile: %u allocations were not freed\n", device->allocations);
-  pthread_mutex_lock(&lists);
-  struct device** place = &devices;
-  while (*place != device) place = &(*place)->next;
-  *place = device->next;
-  pthread_mutex_unlock(&lists);
+  take_out(&devices, &device->node);
   device->DestroyDevice(handle, callbacks);
-  close_orders(device);
-  close_images(device);
   close_pipelines(device);
   close_tracking(device);
   free(device->awaited);
   free(device);
 }
 
-static PFN_vkVoidFunction VKAPI_CALL hostile_GetDeviceProcAddr(VkDevice, const char*);
-static PFN_vkVoidFunction VKAPI_CALL hostile_GetInstanceProcAddr(VkInstance, const char*);
+static PFN_vkVoidFunction hostile_GetDeviceProcAddr(VkDevice, const char*);
+static PFN_vkVoidFunction hostile_GetInstanceProcAddr(VkInstance, const char*);
 
 static PFN_vkVoidFunction of_device(const char* name) {
-  FUNCTION(name, GetDeviceProcAddr);
-  FUNCTION(name, DestroyDevice);
-  PFN_vkVoidFunction found = memory_function(name);
-  if (!found) found = queue_function(name);
-  if (!found) found = order_function(name);
-  if (!found) found = image_function(name);
-  if (!found) found = limit_function(name);
-  if (!found) found = pipeline_function(name);
-  if (!found) found = tracking_function(name);
-  return found;
+  FIND(GetDeviceProcAddr)
+  FIND(DestroyDevice)
+  PFN_vkVoidFunction found = memory_function(name) ?: queue_function(name) ?: limit_function(name)
+                             ?: pipeline_function(name) ?: tracking_function(name);
+  return found || !profile.reorders ? found : order_function(name) ?: image_function(name);
 }
 
-static PFN_vkVoidFunction VKAPI_CALL hostile_GetDeviceProcAddr(VkDevice handle,
-                                                                     const char* name) {
+static PFN_vkVoidFunction hostile_GetDeviceProcAddr(VkDevice handle, const char* name) {
   PFN_vkVoidFunction behind = device_of(handle)->lookup(handle, name);
-  PFN_vkVoidFunction found = behind ? failing_function(name) : NULL;
-  if (behind && !found) found = of_device(name);
-  return found ? found : behind;
+  return behind ? failing_function(name) ?: of_device(name) ?: behind : NULL;
 }
 
-static PFN_vkVoidFunction VKAPI_CALL hostile_GetInstanceProcAddr(VkInstance handle,
-                                                                       const char* name) {
-  FUNCTION(name, GetInstanceProcAddr);
-  FUNCTION(name, CreateInstance);
-  FUNCTION(name, DestroyInstance);
-  FUNCTION(name, CreateDevice);
+static PFN_vkVoidFunction hostile_GetInstanceProcAddr(VkInstance handle, const char* name) {
+  FIND(GetInstanceProcAddr)
+  FIND(CreateInstance)
+  FIND(DestroyInstance)
+  FIND(CreateDevice)
   if (!handle) return NULL;
   PFN_vkVoidFunction behind = instance_of(handle)->lookup(handle, name);
-  PFN_vkVoidFunction found = behind ? physical_function(name) : NULL;
-  if (behind && !found) found = failing_function(name);
-  if (behind && !found) found = of_device(name);
-  return found ? found : behind;
+  if (!behind) return NULL;
+  return physical_function(name) ?: failing_function(name) ?: of_device(name) ?: behind;
 }
 
 VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL

@@ -79,13 +79,19 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets) \
   X(CreateSemaphore) X(DestroySemaphore) X(CreateImageView) X(AllocateDescriptorSets) X(BindBufferMemory) \
   X(BindBufferMemory2) X(BindImageMemory) X(BindImageMemory2) \
-  X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines)
+  X(CreateShaderModule) X(CreateComputePipelines)
 
 #define MEMBER(name) PFN_vk##name name;
 
-struct instance {
-  struct instance* next;
+/* What instances and devices begin with. What is dispatched begins with the address of a table, the
+ * same for all of an instance (or of a device): that is the key. */
+struct node {
+  struct node* next;
   void* key;
+};
+
+struct instance {
+  struct node node;
   VkInstance handle;
   PFN_vkGetInstanceProcAddr lookup;
   INSTANCE_FUNCTIONS(MEMBER)
@@ -127,8 +133,7 @@ struct transfer {
 };
 
 struct device {
-  struct device* next;
-  void* key;
+  struct node node;
   VkDevice handle;
   PFN_vkGetDeviceProcAddr lookup;
   DEVICE_FUNCTIONS(MEMBER)
@@ -145,10 +150,7 @@ struct device {
   bool lose_at_wait;         /* the submission is accepted, and waiting for it fails */
   bool lost;
   struct awaited* awaited;
-  size_t awaited_count, awaited_room;
-  struct recording* recordings;
-  struct image* images;
-  struct module* modules;
+  int awaited_count;
   struct tracking* tracking;
   VkPhysicalDeviceProperties properties;
   PFN_vkVoidFunction behind[MAX_FAILING]; /* the functions that failures.c wraps */
@@ -157,6 +159,8 @@ struct device {
 
 struct instance* instance_of(const void* handle);
 struct device* device_of(const void* handle);
+/* The structure of this type in a chain; NULL where there is none */
+void* in_chain(const void* chain, VkStructureType type);
 
 /* Says on stderr what was done wrong; the device is lost from now on. */
 void fault(struct device* device, const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -171,38 +175,36 @@ PFN_vkVoidFunction limit_function(const char* name);
 PFN_vkVoidFunction pipeline_function(const char* name);
 PFN_vkVoidFunction tracking_function(const char* name);
 PFN_vkVoidFunction failing_function(const char* name);
+/* Whether `name` is a function's, or that of an extension that had it before the core */
+bool is_name_of(const char* name, const char* function);
 
 void adapt_limits(VkPhysicalDeviceLimits* limits);
 uint64_t limit_or(const char* name, uint64_t other);
 const char* refused_feature(const VkDeviceCreateInfo* info);
 void start_memory(struct device* device, const VkPhysicalDeviceMemoryProperties* real);
 void start_queues(struct device* device);
-void close_orders(struct device* device);
 void empty_image(struct device* device, VkCommandBuffer handle, const VkImageMemoryBarrier* change);
-void close_images(struct device* device);
 void start_pipelines(struct device* device, VkPhysicalDevice physical);
 void start_failures(struct device* device, PFN_vkVoidFunction (*find)(const char*));
 void close_pipelines(struct device* device);
-VkResult lose(struct device* device);
 VkDeviceSize room_of(struct device* device, VkDeviceMemory memory, uint32_t* type);
 struct interface interface_of(const uint32_t* code, size_t bytes);
 
 /* tracking.c */
+/* One more of an array of `count` elements whose room is a power of two */
+void* grown(void* array, int count, size_t size);
 void start_tracking(struct device* device);
 void close_tracking(struct device* device);
 void forget_memory(struct device* device, VkDeviceMemory memory);
-void forget_image(struct device* device, VkImage image);
 void track_buffer(struct device* device, VkBuffer buffer, bool is_concurrent);
 bool is_concurrent(struct device* device, VkBuffer buffer);
-void track_pipeline(struct device* device, VkPipeline pipeline, struct interface interface);
 void track_view(struct device* device, VkBufferView view, VkBuffer buffer, VkDeviceSize offset,
                 VkDeviceSize size);
 void track_write(struct device* device, const VkWriteDescriptorSet* write);
 void begin_events(struct device* device, VkCommandBuffer handle);
 void record_dispatch(struct device* device, VkCommandBuffer handle, VkPipeline pipeline,
                      VkDescriptorSet set);
-void record_transfer(struct device* device, VkCommandBuffer handle, uint32_t count,
-                     const struct transfer* transfers);
+void record_transfer(struct device* device, VkCommandBuffer handle, struct transfer transfer);
 void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineStageFlags from,
                     VkPipelineStageFlags to, VkAccessFlags wrote, VkAccessFlags sees,
                     uint32_t image_count, const VkImageMemoryBarrier* images);
@@ -214,11 +216,13 @@ void waited_for_fence(struct device* device, VkFence fence);
 void waited_for_semaphore(struct device* device, VkSemaphore semaphore, uint64_t value);
 void waited_for_all(struct device* device);
 
-#define FUNCTION(of, name) \
-  if (!strcmp(of, "vk" #name)) return (PFN_vkVoidFunction)hostile_##name
-/* A function that an extension had before the core */
-#define BOTH(of, name) \
-  FUNCTION(of, name); \
-  if (!strcmp(of, "vk" #name "KHR")) return (PFN_vkVoidFunction)hostile_##name
+/* The parameter of whatever creates or destroys something */
+#define CALLBACKS const VkAllocationCallbacks* callbacks
+
+#define FIND(function) \
+  if (is_name_of(name, "vk" #function)) return (PFN_vkVoidFunction)hostile_##function;
+/* Defines what finds a file's functions by their names, of a list as those above */
+#define FINDER(finder, FUNCTIONS) \
+  PFN_vkVoidFunction finder(const char* name) { FUNCTIONS(FIND) return NULL; }
 
 #endif

@@ -1,7 +1,5 @@
 /* Limits that drivers let pass: what a program creates or binds beyond them loses the device. The
  * validation layer knows more of them, and is not everywhere. */
-#include <string.h>
-
 #include "layer.h"
 
 static void at_most(struct device* device, const char* name, uint64_t value) {
@@ -18,9 +16,9 @@ static void multiple(struct device* device, const char* name, uint64_t value) {
           (unsigned long long)unit);
 }
 
-static VkResult VKAPI_CALL hostile_CreateDescriptorSetLayout(
-    VkDevice handle, const VkDescriptorSetLayoutCreateInfo* info,
-    const VkAllocationCallbacks* callbacks, VkDescriptorSetLayout* made) {
+static VkResult hostile_CreateDescriptorSetLayout(VkDevice handle,
+                                                  const VkDescriptorSetLayoutCreateInfo* info,
+                                                  CALLBACKS, VkDescriptorSetLayout* made) {
   struct device* device = device_of(handle);
   uint32_t buffers = 0, sampled = 0, images = 0;
   for (uint32_t i = 0; i < info->bindingCount; i++) {
@@ -48,10 +46,9 @@ static VkResult VKAPI_CALL hostile_CreateDescriptorSetLayout(
   return device->CreateDescriptorSetLayout(handle, info, callbacks, made);
 }
 
-static VkResult VKAPI_CALL hostile_CreatePipelineLayout(VkDevice handle,
-                                                        const VkPipelineLayoutCreateInfo* info,
-                                                        const VkAllocationCallbacks* callbacks,
-                                                        VkPipelineLayout* made) {
+static VkResult hostile_CreatePipelineLayout(VkDevice handle,
+                                             const VkPipelineLayoutCreateInfo* info, CALLBACKS,
+                                             VkPipelineLayout* made) {
   struct device* device = device_of(handle);
   for (uint32_t i = 0; i < info->pushConstantRangeCount; i++)
     at_most(device, "maxPushConstantsSize",
@@ -60,21 +57,12 @@ static VkResult VKAPI_CALL hostile_CreatePipelineLayout(VkDevice handle,
 }
 
 static uint32_t texel_bytes(VkFormat format) {
-  switch (format) {
-    case VK_FORMAT_R8G8B8A8_UINT:
-    case VK_FORMAT_R8G8B8A8_SINT:
-      return 4;
-    case VK_FORMAT_R16G16B16A16_SFLOAT:
-      return 8;
-    default:
-      return 16;
-  }
+  if (format == VK_FORMAT_R8G8B8A8_UINT || format == VK_FORMAT_R8G8B8A8_SINT) return 4;
+  return format == VK_FORMAT_R16G16B16A16_SFLOAT ? 8 : 16;
 }
 
-static VkResult VKAPI_CALL hostile_CreateBufferView(VkDevice handle,
-                                                    const VkBufferViewCreateInfo* info,
-                                                    const VkAllocationCallbacks* callbacks,
-                                                    VkBufferView* made) {
+static VkResult hostile_CreateBufferView(VkDevice handle, const VkBufferViewCreateInfo* info,
+                                         CALLBACKS, VkBufferView* made) {
   struct device* device = device_of(handle);
   multiple(device, "minTexelBufferOffsetAlignment", info->offset);
   if (info->range != VK_WHOLE_SIZE)
@@ -84,10 +72,9 @@ static VkResult VKAPI_CALL hostile_CreateBufferView(VkDevice handle,
   return result;
 }
 
-static void VKAPI_CALL hostile_UpdateDescriptorSets(VkDevice handle, uint32_t count,
-                                                    const VkWriteDescriptorSet* writes,
-                                                    uint32_t copies,
-                                                    const VkCopyDescriptorSet* copied) {
+static void hostile_UpdateDescriptorSets(VkDevice handle, uint32_t count,
+                                         const VkWriteDescriptorSet* writes, uint32_t copies,
+                                         const VkCopyDescriptorSet* copied) {
   struct device* device = device_of(handle);
   for (uint32_t i = 0; i < count; i++) {
     track_write(device, &writes[i]);
@@ -101,10 +88,6 @@ static void VKAPI_CALL hostile_UpdateDescriptorSets(VkDevice handle, uint32_t co
   device->UpdateDescriptorSets(handle, count, writes, copies, copied);
 }
 
-PFN_vkVoidFunction limit_function(const char* name) {
-  FUNCTION(name, CreateDescriptorSetLayout);
-  FUNCTION(name, CreatePipelineLayout);
-  FUNCTION(name, CreateBufferView);
-  FUNCTION(name, UpdateDescriptorSets);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets)
+FINDER(limit_function, FUNCTIONS)

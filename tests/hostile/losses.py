@@ -1,5 +1,4 @@
-"""Programs on a device that is lost at one submission after the other, for test_losses.py: in a
-process of its own, with a profile."""
+"""What the process of test_losses.py does: its device is lost at one submission after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +7,8 @@ import json
 import os
 from typing import Any
 
-from support import MODELS, inputs_of
+from hostile.bodies import outputs_of
+from support import MODELS
 
 import vkrt
 from vkrt.vk import live_objects
@@ -16,10 +16,6 @@ from vkrt.vk.device import Device
 
 # More submissions than a load and the runs of any of the programs
 MOST = 200
-
-
-def outputs_of(program: Any) -> list[bytes]:
-    return [output.tobytes() for output in program.run(*inputs_of(program))]
 
 
 def expect_loss(what: str, call: Any, faults: list[str]) -> None:

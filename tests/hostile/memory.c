@@ -57,12 +57,6 @@ VkDeviceSize room_of(struct device* device, VkDeviceMemory memory, uint32_t* typ
   return size;
 }
 
-static const void* in_chain(const void* chain, VkStructureType type) {
-  const VkBaseInStructure* each = chain;
-  while (each && each->sType != type) each = each->pNext;
-  return each;
-}
-
 static void fill(struct device* device, VkDeviceMemory handle, VkDeviceSize size) {
   void* bytes = NULL;
   if (size > FILLED_UP_TO
@@ -80,25 +74,21 @@ static VkResult refused_size(struct device* device, uint32_t heap, VkDeviceSize 
   return VK_SUCCESS;
 }
 
-static VkResult VKAPI_CALL hostile_AllocateMemory(VkDevice handle,
-                                                        const VkMemoryAllocateInfo* info,
-                                                        const VkAllocationCallbacks* callbacks,
-                                                        VkDeviceMemory* made) {
+static VkResult hostile_AllocateMemory(VkDevice handle, const VkMemoryAllocateInfo* info, CALLBACKS,
+                                       VkDeviceMemory* made) {
   struct device* device = device_of(handle);
   bool imported = in_chain(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   if (info->memoryTypeIndex >= memory_properties()->memoryTypeCount) {
     fault(device, "there is no memory type %u", info->memoryTypeIndex);
     return VK_ERROR_DEVICE_LOST;
   }
-  if (imported && profile.imports == IMPORTS_REFUSED) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
-  if (imported && profile.imports == IMPORTS_DENIED) {
-    fault(device, "memory is imported, which the device says it cannot");
-    return VK_ERROR_INVALID_EXTERNAL_HANDLE;
-  }
-  if (imported && !(profile.import_types >> info->memoryTypeIndex & 1)) {
+  bool refused = imported && profile.imports == IMPORTS_REFUSED;
+  bool denied = imported && profile.imports == IMPORTS_DENIED;
+  bool misplaced = imported && !(profile.import_types >> info->memoryTypeIndex & 1);
+  if (denied) fault(device, "memory is imported, which the device says it cannot");
+  else if (misplaced && !refused)
     fault(device, "memory is imported as type %u", info->memoryTypeIndex);
-    return VK_ERROR_INVALID_EXTERNAL_HANDLE;
-  }
+  if (refused || denied || misplaced) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
   uint32_t heap = memory_properties()->memoryTypes[info->memoryTypeIndex].heapIndex;
   pthread_mutex_lock(&device->lock);
   VkResult result = imported ? VK_SUCCESS : refused_size(device, heap, info->allocationSize);
@@ -108,12 +98,9 @@ static VkResult VKAPI_CALL hostile_AllocateMemory(VkDevice handle,
     result = device->AllocateMemory(handle, &changed, callbacks, made);
   }
   if (result == VK_SUCCESS) {
-    struct memory* memory = calloc(1, sizeof *memory);
-    memory->handle = *made;
-    memory->size = info->allocationSize;
-    memory->type = info->memoryTypeIndex;
-    memory->imported = imported;
-    memory->next = device->memories;
+    struct memory* memory = malloc(sizeof *memory);
+    *memory = (struct memory){device->memories, *made, info->allocationSize, info->memoryTypeIndex,
+                              imported, NULL, NULL};
     device->memories = memory;
     device->allocations++;
     device->imports += imported;
@@ -126,8 +113,7 @@ static VkResult VKAPI_CALL hostile_AllocateMemory(VkDevice handle,
   return result;
 }
 
-static void VKAPI_CALL hostile_FreeMemory(VkDevice handle, VkDeviceMemory freed,
-                                                const VkAllocationCallbacks* callbacks) {
+static void hostile_FreeMemory(VkDevice handle, VkDeviceMemory freed, CALLBACKS) {
   struct device* device = device_of(handle);
   if (!freed) return;
   forget_memory(device, freed);
@@ -148,9 +134,8 @@ static void VKAPI_CALL hostile_FreeMemory(VkDevice handle, VkDeviceMemory freed,
   pthread_mutex_unlock(&device->lock);
 }
 
-static VkResult VKAPI_CALL hostile_MapMemory(VkDevice handle, VkDeviceMemory mapped,
-                                                   VkDeviceSize offset, VkDeviceSize size,
-                                                   VkMemoryMapFlags flags, void** data) {
+static VkResult hostile_MapMemory(VkDevice handle, VkDeviceMemory mapped, VkDeviceSize offset,
+                                  VkDeviceSize size, VkMemoryMapFlags flags, void** data) {
   struct device* device = device_of(handle);
   pthread_mutex_lock(&device->lock);
   struct memory* memory = find(device, mapped);
@@ -171,7 +156,7 @@ static VkResult VKAPI_CALL hostile_MapMemory(VkDevice handle, VkDeviceMemory map
   return result;
 }
 
-static void VKAPI_CALL hostile_UnmapMemory(VkDevice handle, VkDeviceMemory mapped) {
+static void hostile_UnmapMemory(VkDevice handle, VkDeviceMemory mapped) {
   struct device* device = device_of(handle);
   pthread_mutex_lock(&device->lock);
   struct memory* memory = find(device, mapped);
@@ -207,13 +192,13 @@ static VkResult carry(VkDevice handle, uint32_t count, const VkMappedMemoryRange
   return result;
 }
 
-static VkResult VKAPI_CALL hostile_FlushMappedMemoryRanges(
-    VkDevice handle, uint32_t count, const VkMappedMemoryRange* ranges) {
+static VkResult hostile_FlushMappedMemoryRanges(VkDevice handle, uint32_t count,
+                                                const VkMappedMemoryRange* ranges) {
   return carry(handle, count, ranges, true);
 }
 
-static VkResult VKAPI_CALL hostile_InvalidateMappedMemoryRanges(
-    VkDevice handle, uint32_t count, const VkMappedMemoryRange* ranges) {
+static VkResult hostile_InvalidateMappedMemoryRanges(VkDevice handle, uint32_t count,
+                                                     const VkMappedMemoryRange* ranges) {
   return carry(handle, count, ranges, false);
 }
 
@@ -231,46 +216,32 @@ static VkDeviceSize alignment_of(struct device* device, VkBuffer buffer) {
   return more ? CONCURRENT : profile.buffer_alignment;
 }
 
-static void VKAPI_CALL hostile_GetBufferMemoryRequirements(VkDevice handle, VkBuffer buffer,
-                                                                 VkMemoryRequirements* required) {
-  struct device* device = device_of(handle);
-  device->GetBufferMemoryRequirements(handle, buffer, required);
-  adapt(required, profile.buffer_types, alignment_of(device, buffer));
-}
+/* Asks the driver, and adapts what it says to what the profile says of buffers or images. `given` is
+ * the handle, or a structure about it. */
+#define REQUIREMENTS(name, Given, Found, requirements, types, alignment) \
+  static void hostile_Get##name(VkDevice handle, Given given, Found* found) { \
+    struct device* device = device_of(handle); \
+    device->Get##name(handle, given, found); \
+    adapt(requirements, types, alignment); \
+  }
+REQUIREMENTS(BufferMemoryRequirements, VkBuffer, VkMemoryRequirements, found,
+             profile.buffer_types, alignment_of(device, given))
+REQUIREMENTS(BufferMemoryRequirements2, const VkBufferMemoryRequirementsInfo2*,
+             VkMemoryRequirements2, &found->memoryRequirements,
+             profile.buffer_types, alignment_of(device, given->buffer))
+REQUIREMENTS(DeviceBufferMemoryRequirements, const VkDeviceBufferMemoryRequirements*,
+             VkMemoryRequirements2, &found->memoryRequirements,
+             profile.buffer_types, profile.buffer_alignment)
+REQUIREMENTS(ImageMemoryRequirements, VkImage, VkMemoryRequirements, found,
+             profile.image_types, profile.image_alignment)
+REQUIREMENTS(ImageMemoryRequirements2, const VkImageMemoryRequirementsInfo2*,
+             VkMemoryRequirements2, &found->memoryRequirements,
+             profile.image_types, profile.image_alignment)
+REQUIREMENTS(DeviceImageMemoryRequirements, const VkDeviceImageMemoryRequirements*,
+             VkMemoryRequirements2, &found->memoryRequirements,
+             profile.image_types, profile.image_alignment)
 
-static void VKAPI_CALL hostile_GetBufferMemoryRequirements2(
-    VkDevice handle, const VkBufferMemoryRequirementsInfo2* info, VkMemoryRequirements2* required) {
-  struct device* device = device_of(handle);
-  device->GetBufferMemoryRequirements2(handle, info, required);
-  adapt(&required->memoryRequirements, profile.buffer_types, alignment_of(device, info->buffer));
-}
-
-static void VKAPI_CALL hostile_GetImageMemoryRequirements(VkDevice handle, VkImage image,
-                                                                VkMemoryRequirements* required) {
-  device_of(handle)->GetImageMemoryRequirements(handle, image, required);
-  adapt(required, profile.image_types, profile.image_alignment);
-}
-
-static void VKAPI_CALL hostile_GetImageMemoryRequirements2(
-    VkDevice handle, const VkImageMemoryRequirementsInfo2* info, VkMemoryRequirements2* required) {
-  device_of(handle)->GetImageMemoryRequirements2(handle, info, required);
-  adapt(&required->memoryRequirements, profile.image_types, profile.image_alignment);
-}
-
-static void VKAPI_CALL hostile_GetDeviceBufferMemoryRequirements(
-    VkDevice handle, const VkDeviceBufferMemoryRequirements* info,
-    VkMemoryRequirements2* required) {
-  device_of(handle)->GetDeviceBufferMemoryRequirements(handle, info, required);
-  adapt(&required->memoryRequirements, profile.buffer_types, profile.buffer_alignment);
-}
-
-static void VKAPI_CALL hostile_GetDeviceImageMemoryRequirements(
-    VkDevice handle, const VkDeviceImageMemoryRequirements* info, VkMemoryRequirements2* required) {
-  device_of(handle)->GetDeviceImageMemoryRequirements(handle, info, required);
-  adapt(&required->memoryRequirements, profile.image_types, profile.image_alignment);
-}
-
-static VkResult VKAPI_CALL hostile_GetMemoryHostPointerPropertiesEXT(
+static VkResult hostile_GetMemoryHostPointerPropertiesEXT(
     VkDevice handle, VkExternalMemoryHandleTypeFlagBits type, const void* pointer,
     VkMemoryHostPointerPropertiesEXT* properties) {
   VkResult result = device_of(handle)->GetMemoryHostPointerPropertiesEXT(handle, type, pointer,
@@ -279,19 +250,10 @@ static VkResult VKAPI_CALL hostile_GetMemoryHostPointerPropertiesEXT(
   return result;
 }
 
-PFN_vkVoidFunction memory_function(const char* name) {
-  FUNCTION(name, AllocateMemory);
-  FUNCTION(name, FreeMemory);
-  FUNCTION(name, MapMemory);
-  FUNCTION(name, UnmapMemory);
-  FUNCTION(name, FlushMappedMemoryRanges);
-  FUNCTION(name, InvalidateMappedMemoryRanges);
-  BOTH(name, GetBufferMemoryRequirements2);
-  FUNCTION(name, GetBufferMemoryRequirements);
-  BOTH(name, GetImageMemoryRequirements2);
-  FUNCTION(name, GetImageMemoryRequirements);
-  BOTH(name, GetDeviceBufferMemoryRequirements);
-  BOTH(name, GetDeviceImageMemoryRequirements);
-  FUNCTION(name, GetMemoryHostPointerPropertiesEXT);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
+  X(InvalidateMappedMemoryRanges) X(GetBufferMemoryRequirements) X(GetImageMemoryRequirements) \
+  X(GetBufferMemoryRequirements2) X(GetImageMemoryRequirements2) \
+  X(GetDeviceBufferMemoryRequirements) X(GetDeviceImageMemoryRequirements) \
+  X(GetMemoryHostPointerPropertiesEXT)
+FINDER(memory_function, FUNCTIONS)

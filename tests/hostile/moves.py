@@ -1,6 +1,5 @@
-"""A program in whose work a copy of a buffer comes where an image's layout has to change, for
-test_profiles.py: in a process of its own, with a profile. The copies are put there, because spills
-are seldom where images are."""
+"""What a process of test_profiles.py does: it copies buffers where an image's layout has to change.
+The copies are put there, because spills are seldom where images are."""
 
 from __future__ import annotations
 

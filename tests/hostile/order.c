@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "tracking.h"
 
 #define MAX_PUSH 256
 
@@ -35,25 +35,17 @@ struct command {
 };
 
 struct recording {
-  struct recording* next;
-  VkCommandBuffer handle;
   struct command* commands;
-  int count, room;
+  int count;
   struct command state; /* what is bound */
 };
 
 static struct recording* recording_of(struct device* device, VkCommandBuffer handle) {
-  pthread_mutex_lock(&device->lock);
-  struct recording* found = device->recordings;
-  while (found && found->handle != handle) found = found->next;
-  if (!found) {
-    found = calloc(1, sizeof *found);
-    found->handle = handle;
-    found->next = device->recordings;
-    device->recordings = found;
-  }
-  pthread_mutex_unlock(&device->lock);
-  return found;
+  locked(device);
+  struct recording** place = &OBJECT(device, RECORDING, handle)->recording;
+  if (!*place) *place = calloc(1, sizeof **place);
+  unlock(device);
+  return *place;
 }
 
 static void clear(struct recording* recording) {
@@ -95,12 +87,8 @@ static VkPipelineStageFlags seeing(VkPipelineStageFlags stages, VkAccessFlags to
 
 static struct command* append(struct recording* recording, enum kind kind,
                               VkPipelineStageFlags stage) {
-  if (recording->count == recording->room) {
-    recording->room = 2 * recording->room + 64;
-    recording->commands =
-        realloc(recording->commands, recording->room * sizeof *recording->commands);
-  }
   int number = recording->count++;
+  recording->commands = grown(recording->commands, number, sizeof *recording->commands);
   struct command* command = &recording->commands[number];
   *command = recording->state;
   command->kind = kind;
@@ -119,21 +107,21 @@ static struct command* of_handle(VkCommandBuffer handle, enum kind kind,
   return append(recording_of(device_of(handle), handle), kind, stage);
 }
 
-static VkResult VKAPI_CALL hostile_BeginCommandBuffer(VkCommandBuffer handle,
-                                                      const VkCommandBufferBeginInfo* info) {
+static VkResult hostile_BeginCommandBuffer(VkCommandBuffer handle,
+                                           const VkCommandBufferBeginInfo* info) {
   struct device* device = device_of(handle);
   clear(recording_of(device, handle));
   begin_events(device, handle);
   return device->BeginCommandBuffer(handle, info);
 }
 
-static void VKAPI_CALL hostile_CmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint point,
-                                               VkPipeline pipeline) {
+static void hostile_CmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint point,
+                                    VkPipeline pipeline) {
   (void)point;
   recording_of(device_of(handle), handle)->state.pipeline = pipeline;
 }
 
-static void VKAPI_CALL hostile_CmdBindDescriptorSets(
+static void hostile_CmdBindDescriptorSets(
     VkCommandBuffer handle, VkPipelineBindPoint point, VkPipelineLayout layout, uint32_t first,
     uint32_t count, const VkDescriptorSet* sets, uint32_t offset_count, const uint32_t* offsets) {
   struct device* device = device_of(handle);
@@ -146,9 +134,9 @@ static void VKAPI_CALL hostile_CmdBindDescriptorSets(
   (void)point, (void)offsets;
 }
 
-static void VKAPI_CALL hostile_CmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout,
-                                                VkShaderStageFlags shaders, uint32_t offset,
-                                                uint32_t size, const void* bytes) {
+static void hostile_CmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout,
+                                     VkShaderStageFlags shaders, uint32_t offset, uint32_t size,
+                                     const void* bytes) {
   struct device* device = device_of(handle);
   struct command* state = &recording_of(device, handle)->state;
   if (state->push_layout != layout) state->push_size = 0;
@@ -162,44 +150,45 @@ static void VKAPI_CALL hostile_CmdPushConstants(VkCommandBuffer handle, VkPipeli
   (void)shaders;
 }
 
-static void VKAPI_CALL hostile_CmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y,
-                                           uint32_t z) {
+static void hostile_CmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y, uint32_t z) {
   struct command* command = of_handle(handle, DISPATCH, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
   record_dispatch(device_of(handle), handle, command->pipeline, command->set);
   command->groups[0] = x, command->groups[1] = y, command->groups[2] = z;
 }
 
-static void VKAPI_CALL hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to,
-                                             uint32_t count, const VkBufferCopy* regions) {
+static void hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to,
+                                  uint32_t count, const VkBufferCopy* regions) {
   struct command* command = of_handle(handle, COPY, VK_PIPELINE_STAGE_TRANSFER_BIT);
   command->from = from, command->to = to, command->count = count;
   command->data = copied(regions, count * sizeof *regions);
   for (uint32_t i = 0; i < count; i++) {
     struct transfer one = {from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size};
-    record_transfer(device_of(handle), handle, 1, &one);
+    record_transfer(device_of(handle), handle, one);
   }
 }
 
-static void VKAPI_CALL hostile_CmdFillBuffer(VkCommandBuffer handle, VkBuffer to,
-                                             VkDeviceSize offset, VkDeviceSize size,
-                                             uint32_t word) {
-  struct command* command = of_handle(handle, FILL, VK_PIPELINE_STAGE_TRANSFER_BIT);
-  command->to = to, command->offset = offset, command->size = size, command->word = word;
-  record_transfer(device_of(handle), handle, 1, &(struct transfer){0, to, 0, offset, size});
+/* What writes a part of a buffer */
+static struct command* append_write(VkCommandBuffer handle, enum kind kind, VkBuffer to,
+                                    VkDeviceSize offset, VkDeviceSize size) {
+  struct command* command = of_handle(handle, kind, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  command->to = to, command->offset = offset, command->size = size;
+  record_transfer(device_of(handle), handle, (struct transfer){0, to, 0, offset, size});
+  return command;
 }
 
-static void VKAPI_CALL hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer to,
-                                               VkDeviceSize offset, VkDeviceSize size,
-                                               const void* bytes) {
-  struct command* command = of_handle(handle, UPDATE, VK_PIPELINE_STAGE_TRANSFER_BIT);
-  command->to = to, command->offset = offset, command->size = size;
-  command->data = copied(bytes, size);
-  record_transfer(device_of(handle), handle, 1, &(struct transfer){0, to, 0, offset, size});
+static void hostile_CmdFillBuffer(VkCommandBuffer handle, VkBuffer to, VkDeviceSize offset,
+                                  VkDeviceSize size, uint32_t word) {
+  append_write(handle, FILL, to, offset, size)->word = word;
+}
+
+static void hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer to, VkDeviceSize offset,
+                                    VkDeviceSize size, const void* bytes) {
+  append_write(handle, UPDATE, to, offset, size)->data = copied(bytes, size);
 }
 
 /* What has to do with queries stays between what was recorded before it and behind it. */
-static void VKAPI_CALL hostile_CmdResetQueryPool(VkCommandBuffer handle, VkQueryPool queries,
-                                                 uint32_t first, uint32_t count) {
+static void hostile_CmdResetQueryPool(VkCommandBuffer handle, VkQueryPool queries, uint32_t first,
+                                      uint32_t count) {
   struct recording* recording = recording_of(device_of(handle), handle);
   for (int i = 0; i < recording->count; i++) recording->commands[i].reached = ~0u;
   struct command* command = append(recording, RESET, ~0u);
@@ -207,9 +196,8 @@ static void VKAPI_CALL hostile_CmdResetQueryPool(VkCommandBuffer handle, VkQuery
   command->reached = ~0u;
 }
 
-static void VKAPI_CALL hostile_CmdWriteTimestamp(VkCommandBuffer handle,
-                                                 VkPipelineStageFlagBits stage,
-                                                 VkQueryPool queries, uint32_t number) {
+static void hostile_CmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFlagBits stage,
+                                      VkQueryPool queries, uint32_t number) {
   struct recording* recording = recording_of(device_of(handle), handle);
   VkPipelineStageFlags* before = malloc((recording->count + 1) * sizeof *before);
   /* It waits for all, but makes nothing wait that did not. */
@@ -224,15 +212,14 @@ static void VKAPI_CALL hostile_CmdWriteTimestamp(VkCommandBuffer handle,
   command->stage = 0;
 }
 
-static void VKAPI_CALL hostile_CmdPipelineBarrier(
-    VkCommandBuffer handle, VkPipelineStageFlags from, VkPipelineStageFlags to,
+static void hostile_CmdPipelineBarrier(
+    VkCommandBuffer handle, VkPipelineStageFlags given_from, VkPipelineStageFlags given_to,
     VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier* memory,
     uint32_t buffer_count, const VkBufferMemoryBarrier* buffers, uint32_t image_count,
     const VkImageMemoryBarrier* images) {
   struct recording* recording = recording_of(device_of(handle), handle);
-  VkPipelineStageFlags given_from = from, given_to = to;
-  from = stages(from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
-  to = stages(to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
+  VkPipelineStageFlags from = stages(given_from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
+  VkPipelineStageFlags to = stages(given_to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
   VkAccessFlags wrote = 0, sees = 0;
   for (uint32_t i = 0; i < memory_count; i++)
     wrote |= memory[i].srcAccessMask, sees |= memory[i].dstAccessMask;
@@ -265,12 +252,11 @@ static void VKAPI_CALL hostile_CmdPipelineBarrier(
 
 static void wait_for_all(struct device* device, VkCommandBuffer handle, uint32_t count,
                          const VkImageMemoryBarrier* images) {
-  VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                         .srcAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
-                         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
-  device->CmdPipelineBarrier(handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT,
-                             VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                             &all, 0, NULL, count, images);
+  const VkPipelineStageFlags stages =
+      VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT;
+  const VkAccessFlags accesses = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  VkMemoryBarrier all = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, NULL, accesses, accesses};
+  device->CmdPipelineBarrier(handle, stages, stages, 0, 1, &all, 0, NULL, count, images);
 }
 
 static void give(struct device* device, VkCommandBuffer handle, const struct command* c) {
@@ -312,50 +298,36 @@ static void give(struct device* device, VkCommandBuffer handle, const struct com
 }
 
 /* Gives the driver what was recorded: always the last command that waits for none. */
-static void give_all(struct device* device, struct recording* recording) {
+static void give_all(struct device* device, VkCommandBuffer handle, struct recording* recording) {
   struct command* all = recording->commands;
   for (int left = recording->count; left; left--) {
     int next = recording->count - 1;
     while (all[next].done || all[next].waits) next--;
-    give(device, recording->handle, &all[next]);
+    give(device, handle, &all[next]);
     all[next].done = true;
     for (int i = next + 1; i < recording->count; i++)
       all[i].waits -= all[i].behind[next / 64] >> next % 64 & 1;
   }
 }
 
-static VkResult VKAPI_CALL hostile_EndCommandBuffer(VkCommandBuffer handle) {
+static VkResult hostile_EndCommandBuffer(VkCommandBuffer handle) {
   struct device* device = device_of(handle);
   struct recording* recording = recording_of(device, handle);
   wait_for_all(device, handle, 0, NULL);
-  give_all(device, recording);
+  give_all(device, handle, recording);
   clear(recording);
   return device->EndCommandBuffer(handle);
 }
 
-void close_orders(struct device* device) {
-  while (device->recordings) {
-    struct recording* recording = device->recordings;
-    device->recordings = recording->next;
-    clear(recording);
-    free(recording->commands);
-    free(recording);
-  }
+void close_recording(struct recording* recording) {
+  if (!recording) return;
+  clear(recording);
+  free(recording->commands);
+  free(recording);
 }
 
-PFN_vkVoidFunction order_function(const char* name) {
-  if (!profile.reorders) return NULL;
-  FUNCTION(name, BeginCommandBuffer);
-  FUNCTION(name, EndCommandBuffer);
-  FUNCTION(name, CmdBindPipeline);
-  FUNCTION(name, CmdBindDescriptorSets);
-  FUNCTION(name, CmdPushConstants);
-  FUNCTION(name, CmdDispatch);
-  FUNCTION(name, CmdCopyBuffer);
-  FUNCTION(name, CmdFillBuffer);
-  FUNCTION(name, CmdUpdateBuffer);
-  FUNCTION(name, CmdResetQueryPool);
-  FUNCTION(name, CmdWriteTimestamp);
-  FUNCTION(name, CmdPipelineBarrier);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
+  X(CmdPushConstants) X(CmdDispatch) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) \
+  X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdPipelineBarrier)
+FINDER(order_function, FUNCTIONS)

@@ -48,7 +48,6 @@ static const struct place places[] = {
     FEATURES(PLACE)
 #define CORE_PLACE(field) {#field, CORE, offsetof(VkPhysicalDeviceFeatures2, features.field)},
     CORE_FEATURES(CORE_PLACE)};
-static const size_t place_count = sizeof places / sizeof places[0];
 
 /* Structures of which everything that no profile can name is hidden, and where they end */
 static const struct {
@@ -72,18 +71,15 @@ static const struct {
     STRUCTURE(VULKAN_1_2_FEATURES, Vulkan12Features, subgroupBroadcastDynamicId)
     STRUCTURE(VULKAN_1_3_FEATURES, Vulkan13Features, maintenance4)};
 
-static bool is_allowed(VkStructureType type, size_t offset) {
-  for (size_t i = 0; i < place_count; i++)
-    if (places[i].type == type && places[i].offset == offset)
-      return !strcmp(places[i].name, "robustBufferAccess")
-             || is_listed(profile.features, profile.feature_count, places[i].name);
-  return false;
-}
-
 static const char* name_of(VkStructureType type, size_t offset) {
-  for (size_t i = 0; i < place_count; i++)
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
     if (places[i].type == type && places[i].offset == offset) return places[i].name;
   return "that has no name here";
+}
+
+static bool is_allowed(const char* name) {
+  return !strcmp(name, "robustBufferAccess")
+         || is_listed(profile.features, profile.feature_count, name);
 }
 
 /* The first feature of a structure that is on and not allowed; with `hide` it is off then. */
@@ -93,7 +89,7 @@ static const char* first_hidden(void* structure, bool hide) {
     if (structures[i].type != type) continue;
     for (size_t at = sizeof(VkBaseOutStructure); at < structures[i].size; at += sizeof(VkBool32)) {
       VkBool32* value = (VkBool32*)((char*)structure + at);
-      if (!*value || is_allowed(type, at)) continue;
+      if (!*value || is_allowed(name_of(type, at))) continue;
       if (!hide) return name_of(type, at);
       *value = VK_FALSE;
     }
@@ -112,15 +108,15 @@ const char* refused_feature(const VkDeviceCreateInfo* info) {
   return found;
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceFeatures2(
-    VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {
+static void hostile_GetPhysicalDeviceFeatures2(VkPhysicalDevice physical,
+                                               VkPhysicalDeviceFeatures2* features) {
   instance_of(physical)->GetPhysicalDeviceFeatures2(physical, features);
   for (VkBaseOutStructure* each = (VkBaseOutStructure*)features; each; each = each->pNext)
     first_hidden(each, true);
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceFeatures(VkPhysicalDevice physical,
-                                                               VkPhysicalDeviceFeatures* features) {
+static void hostile_GetPhysicalDeviceFeatures(VkPhysicalDevice physical,
+                                              VkPhysicalDeviceFeatures* features) {
   VkPhysicalDeviceFeatures2 core = {.sType = CORE};
   hostile_GetPhysicalDeviceFeatures2(physical, &core);
   *features = core.features;
@@ -149,12 +145,10 @@ void adapt_limits(VkPhysicalDeviceLimits* l) {
   LEAST(bufferImageGranularity) LEAST(minTexelBufferOffsetAlignment)
   LEAST(minStorageBufferOffsetAlignment) LEAST(minUniformBufferOffsetAlignment)
   LEAST(nonCoherentAtomSize)
-  for (int i = 0; i < 3; i++) {
-    l->maxComputeWorkGroupCount[i] =
-        adapted("maxComputeWorkGroupCount", i, l->maxComputeWorkGroupCount[i], false);
-    l->maxComputeWorkGroupSize[i] =
-        adapted("maxComputeWorkGroupSize", i, l->maxComputeWorkGroupSize[i], false);
-  }
+#define MOST_OF(name, i) l->name[i] = adapted(#name, i, l->name[i], false);
+  MOST_OF(maxComputeWorkGroupCount, 0) MOST_OF(maxComputeWorkGroupSize, 0)
+  MOST_OF(maxComputeWorkGroupCount, 1) MOST_OF(maxComputeWorkGroupSize, 1)
+  MOST_OF(maxComputeWorkGroupCount, 2) MOST_OF(maxComputeWorkGroupSize, 2)
 }
 
 static void adapt_properties(VkPhysicalDeviceProperties* properties) {
@@ -172,98 +166,78 @@ static void adapt_subgroups(VkSubgroupFeatureFlags* operations) {
   *operations &= limit_or("subgroupSupportedOperations", *operations);
 }
 
+static void adapt_allocation(VkDeviceSize* most) {
+  *most = adapted("maxMemoryAllocationSize", 0, *most, false);
+}
+
 static void adapt_driver(VkDriverId* id, char* name, char* text) {
   *id = profile.driver_id;
   strcpy(name, "hostile");
   strcpy(text, "a layer of the tests");
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceProperties(
-    VkPhysicalDevice physical, VkPhysicalDeviceProperties* properties) {
+static void hostile_GetPhysicalDeviceProperties(VkPhysicalDevice physical,
+                                                VkPhysicalDeviceProperties* properties) {
   instance_of(physical)->GetPhysicalDeviceProperties(physical, properties);
   adapt_properties(properties);
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceProperties2(
-    VkPhysicalDevice physical, VkPhysicalDeviceProperties2* properties) {
+static void hostile_GetPhysicalDeviceProperties2(VkPhysicalDevice physical,
+                                                 VkPhysicalDeviceProperties2* properties) {
   instance_of(physical)->GetPhysicalDeviceProperties2(physical, properties);
   adapt_properties(&properties->properties);
-  for (VkBaseOutStructure* each = properties->pNext; each; each = each->pNext) switch (each->sType) {
-      default:
-        break;
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES: {
-        VkPhysicalDeviceDriverProperties* driver = (void*)each;
-        adapt_driver(&driver->driverID, driver->driverName, driver->driverInfo);
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES: {
-        VkPhysicalDeviceVulkan12Properties* all = (void*)each;
-        adapt_driver(&all->driverID, all->driverName, all->driverInfo);
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES: {
-        // Asked to keep NaN, llvmpipe computes other bits than unasked, with which they are compared.
-        VkPhysicalDeviceFloatControlsProperties* controls = (void*)each;
-        controls->shaderSignedZeroInfNanPreserveFloat16 = VK_FALSE;
+#define IN_CHAIN(structure) \
+  in_chain(properties, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##structure##_PROPERTIES)
+  VkPhysicalDeviceDriverProperties* driver = IN_CHAIN(DRIVER);
+  if (driver) adapt_driver(&driver->driverID, driver->driverName, driver->driverInfo);
+  VkPhysicalDeviceVulkan12Properties* core = IN_CHAIN(VULKAN_1_2);
+  if (core) adapt_driver(&core->driverID, core->driverName, core->driverInfo);
+  /* Asked to keep NaN, llvmpipe computes other bits than unasked, with which they are compared. */
+  VkPhysicalDeviceFloatControlsProperties* controls = IN_CHAIN(FLOAT_CONTROLS);
+  if (controls)
+    controls->shaderSignedZeroInfNanPreserveFloat16 =
         controls->shaderSignedZeroInfNanPreserveFloat32 = VK_FALSE;
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES: {
-        VkPhysicalDeviceMaintenance3Properties* most = (void*)each;
-        most->maxMemoryAllocationSize =
-            adapted("maxMemoryAllocationSize", 0, most->maxMemoryAllocationSize, false);
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES: {
-        VkPhysicalDeviceVulkan11Properties* all = (void*)each;
-        all->maxMemoryAllocationSize =
-            adapted("maxMemoryAllocationSize", 0, all->maxMemoryAllocationSize, false);
-        adapt_subgroups(&all->subgroupSupportedOperations);
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES: {
-        adapt_subgroups(&((VkPhysicalDeviceSubgroupProperties*)each)->supportedOperations);
-        break;
-      }
-      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT: {
-        VkPhysicalDeviceExternalMemoryHostPropertiesEXT* host = (void*)each;
-        host->minImportedHostPointerAlignment = adapted(
-            "minImportedHostPointerAlignment", 0, host->minImportedHostPointerAlignment, true);
-        break;
-      }
-    }
+  VkPhysicalDeviceMaintenance3Properties* maintained = IN_CHAIN(MAINTENANCE_3);
+  if (maintained) adapt_allocation(&maintained->maxMemoryAllocationSize);
+  VkPhysicalDeviceVulkan11Properties* all = IN_CHAIN(VULKAN_1_1);
+  if (all) adapt_allocation(&all->maxMemoryAllocationSize);
+  if (all) adapt_subgroups(&all->subgroupSupportedOperations);
+  VkPhysicalDeviceSubgroupProperties* subgroups = IN_CHAIN(SUBGROUP);
+  if (subgroups) adapt_subgroups(&subgroups->supportedOperations);
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT* host =
+      in_chain(properties, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
+  if (host)
+    host->minImportedHostPointerAlignment = adapted(
+        "minImportedHostPointerAlignment", 0, host->minImportedHostPointerAlignment, true);
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceMemoryProperties(
+static void hostile_GetPhysicalDeviceMemoryProperties(
     VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties* memory) {
   instance_of(physical)->GetPhysicalDeviceMemoryProperties(physical, memory);
   if (profile.memory.memoryTypeCount) *memory = profile.memory;
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceMemoryProperties2(
+static void hostile_GetPhysicalDeviceMemoryProperties2(
     VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2* memory) {
   hostile_GetPhysicalDeviceMemoryProperties(physical, &memory->memoryProperties);
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceQueueFamilyProperties(
+static void hostile_GetPhysicalDeviceQueueFamilyProperties(
     VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties* families) {
-  uint32_t one = 1;
+  uint32_t one = 1, number = profile.family_count;
   VkQueueFamilyProperties real;
   instance_of(physical)->GetPhysicalDeviceQueueFamilyProperties(physical, &one, &real);
-  uint32_t number = profile.family_count;
-  if (families) {
-    if (*count < number) number = *count;
-    for (uint32_t i = 0; i < number; i++) {
-      families[i] = real;
-      families[i].queueCount = 1;
-      families[i].queueFlags = profile.families[i];
-      families[i].timestampValidBits = limit_or("timestampValidBits", real.timestampValidBits);
-    }
+  real.queueCount = 1;
+  real.timestampValidBits = limit_or("timestampValidBits", real.timestampValidBits);
+  if (families && *count < number) number = *count;
+  for (uint32_t i = 0; families && i < number; i++) {
+    families[i] = real;
+    families[i].queueFlags = profile.families[i];
   }
   *count = number;
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceQueueFamilyProperties2(
+static void hostile_GetPhysicalDeviceQueueFamilyProperties2(
     VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties2* families) {
   VkQueueFamilyProperties plain[MAX_FAMILIES];
   uint32_t number = MAX_FAMILIES;
@@ -282,23 +256,21 @@ static void adapt_format(VkFormat format, VkFormatProperties* properties) {
   }
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceFormatProperties(
+static void hostile_GetPhysicalDeviceFormatProperties(
     VkPhysicalDevice physical, VkFormat format, VkFormatProperties* properties) {
   instance_of(physical)->GetPhysicalDeviceFormatProperties(physical, format, properties);
   adapt_format(format, properties);
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceFormatProperties2(
+static void hostile_GetPhysicalDeviceFormatProperties2(
     VkPhysicalDevice physical, VkFormat format, VkFormatProperties2* properties) {
   instance_of(physical)->GetPhysicalDeviceFormatProperties2(physical, format, properties);
   adapt_format(format, &properties->formatProperties);
-  for (VkBaseOutStructure* each = properties->pNext; each; each = each->pNext) {
-    if (each->sType != VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3) continue;
-    VkFormatProperties3* wide = (void*)each;
-    wide->linearTilingFeatures &= properties->formatProperties.linearTilingFeatures;
-    wide->optimalTilingFeatures &= properties->formatProperties.optimalTilingFeatures;
-    wide->bufferFeatures &= properties->formatProperties.bufferFeatures;
-  }
+  VkFormatProperties3* wide = in_chain(properties, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3);
+  if (!wide) return;
+  wide->linearTilingFeatures &= properties->formatProperties.linearTilingFeatures;
+  wide->optimalTilingFeatures &= properties->formatProperties.optimalTilingFeatures;
+  wide->bufferFeatures &= properties->formatProperties.bufferFeatures;
 }
 
 static uint32_t side(const char* name, uint32_t real) { return adapted(name, 0, real, false); }
@@ -312,7 +284,7 @@ static void adapt_extent(VkImageType type, VkExtent3D* most) {
   if (type == VK_IMAGE_TYPE_3D) most->depth = side(name, most->depth);
 }
 
-static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties(
+static VkResult hostile_GetPhysicalDeviceImageFormatProperties(
     VkPhysicalDevice physical, VkFormat format, VkImageType type, VkImageTiling tiling,
     VkImageUsageFlags usage, VkImageCreateFlags flags, VkImageFormatProperties* properties) {
   VkResult result = instance_of(physical)->GetPhysicalDeviceImageFormatProperties(
@@ -321,7 +293,7 @@ static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties(
   return result;
 }
 
-static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties2(
+static VkResult hostile_GetPhysicalDeviceImageFormatProperties2(
     VkPhysicalDevice physical, const VkPhysicalDeviceImageFormatInfo2* info,
     VkImageFormatProperties2* properties) {
   VkResult result = instance_of(physical)->GetPhysicalDeviceImageFormatProperties2(physical, info,
@@ -330,7 +302,7 @@ static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties2(
   return result;
 }
 
-static void VKAPI_CALL hostile_GetPhysicalDeviceExternalBufferProperties(
+static void hostile_GetPhysicalDeviceExternalBufferProperties(
     VkPhysicalDevice physical, const VkPhysicalDeviceExternalBufferInfo* info,
     VkExternalBufferProperties* properties) {
   instance_of(physical)->GetPhysicalDeviceExternalBufferProperties(physical, info, properties);
@@ -338,7 +310,7 @@ static void VKAPI_CALL hostile_GetPhysicalDeviceExternalBufferProperties(
     properties->externalMemoryProperties = (VkExternalMemoryProperties){0};
 }
 
-static VkResult VKAPI_CALL hostile_EnumerateDeviceExtensionProperties(
+static VkResult hostile_EnumerateDeviceExtensionProperties(
     VkPhysicalDevice physical, const char* layer, uint32_t* count,
     VkExtensionProperties* properties) {
   struct instance* instance = instance_of(physical);
@@ -362,20 +334,12 @@ static VkResult VKAPI_CALL hostile_EnumerateDeviceExtensionProperties(
   return result;
 }
 
-PFN_vkVoidFunction physical_function(const char* name) {
-  BOTH(name, GetPhysicalDeviceFeatures2);
-  FUNCTION(name, GetPhysicalDeviceFeatures);
-  BOTH(name, GetPhysicalDeviceProperties2);
-  FUNCTION(name, GetPhysicalDeviceProperties);
-  BOTH(name, GetPhysicalDeviceMemoryProperties2);
-  FUNCTION(name, GetPhysicalDeviceMemoryProperties);
-  BOTH(name, GetPhysicalDeviceQueueFamilyProperties2);
-  FUNCTION(name, GetPhysicalDeviceQueueFamilyProperties);
-  BOTH(name, GetPhysicalDeviceFormatProperties2);
-  FUNCTION(name, GetPhysicalDeviceFormatProperties);
-  BOTH(name, GetPhysicalDeviceImageFormatProperties2);
-  BOTH(name, GetPhysicalDeviceExternalBufferProperties);
-  FUNCTION(name, GetPhysicalDeviceImageFormatProperties);
-  FUNCTION(name, EnumerateDeviceExtensionProperties);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceFeatures2) \
+  X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceMemoryProperties2) \
+  X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceQueueFamilyProperties2) \
+  X(GetPhysicalDeviceFormatProperties) X(GetPhysicalDeviceFormatProperties2) \
+  X(GetPhysicalDeviceImageFormatProperties) X(GetPhysicalDeviceImageFormatProperties2) \
+  X(GetPhysicalDeviceExternalBufferProperties) X(EnumerateDeviceExtensionProperties)
+FINDER(physical_function, FUNCTIONS)

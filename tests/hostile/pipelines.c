@@ -9,14 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
-
-struct module {
-  struct module* next;
-  VkShaderModule handle;
-  uint64_t digest, bytes;
-  struct interface interface;
-};
+#include "tracking.h"
 
 struct cache {
   size_t count;
@@ -37,58 +30,28 @@ void start_pipelines(struct device* device, VkPhysicalDevice physical) {
 void close_pipelines(struct device* device) {
   if (getenv("VKRT_HOSTILE_COUNTS"))
     fprintf(stderr, "compiled %ld, from the cache %ld\n", device->compiled, device->found);
-  while (device->modules) {
-    struct module* next = device->modules->next;
-    free(device->modules);
-    device->modules = next;
-  }
 }
 
-static VkResult VKAPI_CALL hostile_CreateShaderModule(
-    VkDevice handle, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* callbacks,
-    VkShaderModule* made) {
+static VkResult hostile_CreateShaderModule(VkDevice handle, const VkShaderModuleCreateInfo* info,
+                                           CALLBACKS, VkShaderModule* made) {
   struct device* device = device_of(handle);
   VkResult result = device->CreateShaderModule(handle, info, callbacks, made);
   if (result != VK_SUCCESS) return result;
-  struct module* module = malloc(sizeof *module);
-  pthread_mutex_lock(&device->lock);
-  *module = (struct module){device->modules, *made,
-                            digest_of(0xcbf29ce484222325, info->pCode, info->codeSize),
-                            info->codeSize,
-                            interface_of(info->pCode, info->codeSize)};
+  locked(device);
+  struct object* module = OBJECT(device, MODULE, *made);
+  module->digest = digest_of(0xcbf29ce484222325, info->pCode, info->codeSize);
+  module->nbytes = info->codeSize;
+  module->interface = interface_of(info->pCode, info->codeSize);
   if (module->interface.packs_halves)
     fault(device, "a kernel packs halves with an instruction that rounds as the driver likes");
-  device->modules = module;
-  pthread_mutex_unlock(&device->lock);
+  unlock(device);
   return VK_SUCCESS;
 }
 
-static void VKAPI_CALL hostile_DestroyShaderModule(VkDevice handle, VkShaderModule module,
-                                                   const VkAllocationCallbacks* callbacks) {
-  struct device* device = device_of(handle);
-  pthread_mutex_lock(&device->lock);
-  struct module** place = &device->modules;
-  while (*place && (*place)->handle != module) place = &(*place)->next;
-  struct module* gone = *place;
-  if (gone) *place = gone->next;
-  pthread_mutex_unlock(&device->lock);
-  free(gone);
-  device->DestroyShaderModule(handle, module, callbacks);
-}
-
-static const struct module* module_of(const struct device* device,
-                                      const VkComputePipelineCreateInfo* info) {
-  const struct module* module = device->modules;
-  while (module && module->handle != info->stage.module) module = module->next;
-  return module;
-}
-
-/* What the specialized code of a pipeline depends on; the lock is held. */
-static uint64_t digest_of_pipeline(const struct device* device,
-                                   const VkComputePipelineCreateInfo* info) {
-  const struct module* module = module_of(device, info);
-  uint64_t digest = module ? module->digest : 0;
-  const VkSpecializationInfo* constants = info->stage.pSpecializationInfo;
+/* What the specialized code of a pipeline depends on */
+static uint64_t digest_of_pipeline(const struct object* module,
+                                   const VkSpecializationInfo* constants) {
+  uint64_t digest = module->digest;
   for (uint32_t i = 0; constants && i < constants->mapEntryCount; i++) {
     const VkSpecializationMapEntry* entry = constants->pMapEntries + i;
     digest = digest_of(digest, &entry->constantID, sizeof entry->constantID);
@@ -97,21 +60,22 @@ static uint64_t digest_of_pipeline(const struct device* device,
   return digest;
 }
 
-static VkResult VKAPI_CALL hostile_CreateComputePipelines(
-    VkDevice handle, VkPipelineCache given, uint32_t count, const VkComputePipelineCreateInfo* infos,
-    const VkAllocationCallbacks* callbacks, VkPipeline* made) {
+static VkResult hostile_CreateComputePipelines(VkDevice handle, VkPipelineCache given,
+                                               uint32_t count,
+                                               const VkComputePipelineCreateInfo* infos, CALLBACKS,
+                                               VkPipeline* made) {
   struct device* device = device_of(handle);
   struct cache* cache = (struct cache*)(uintptr_t)given;
   const char* most = getenv("VKRT_HOSTILE_MAX_SHADER");
-  pthread_mutex_lock(&device->lock);
+  locked(device);
   for (uint32_t i = 0; i < count; i++) {
-    const struct module* module = module_of(device, infos + i);
-    if (most && module && module->bytes > strtoull(most, NULL, 10)) {
-      pthread_mutex_unlock(&device->lock);
+    const struct object* module = OBJECT(device, MODULE, infos[i].stage.module);
+    if (most && module->nbytes > strtoull(most, NULL, 10)) {
+      unlock(device);
       for (i = 0; i < count; i++) made[i] = VK_NULL_HANDLE;
       return VK_ERROR_UNKNOWN;
     }
-    uint64_t digest = digest_of_pipeline(device, infos + i);
+    uint64_t digest = digest_of_pipeline(module, infos[i].stage.pSpecializationInfo);
     size_t place = 0;
     while (cache && place < cache->count && cache->digests[place] != digest) place++;
     if (cache && place < cache->count) {
@@ -122,15 +86,14 @@ static VkResult VKAPI_CALL hostile_CreateComputePipelines(
     if (cache && place < sizeof cache->digests / sizeof *cache->digests)
       cache->digests[cache->count++] = digest;
   }
-  pthread_mutex_unlock(&device->lock);
+  unlock(device);
   VkResult result =
       device->CreateComputePipelines(handle, VK_NULL_HANDLE, count, infos, callbacks, made);
-  pthread_mutex_lock(&device->lock);
-  for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++) {
-    const struct module* module = module_of(device, infos + i);
-    if (module) track_pipeline(device, made[i], module->interface);
-  }
-  pthread_mutex_unlock(&device->lock);
+  locked(device);
+  for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++)
+    OBJECT(device, PIPELINE, made[i])->interface =
+        OBJECT(device, MODULE, infos[i].stage.module)->interface;
+  unlock(device);
   return result;
 }
 
@@ -143,9 +106,8 @@ static VkPipelineCacheHeaderVersionOne header_of(const struct device* device) {
   return header;
 }
 
-static VkResult VKAPI_CALL hostile_CreatePipelineCache(
-    VkDevice handle, const VkPipelineCacheCreateInfo* info, const VkAllocationCallbacks* callbacks,
-    VkPipelineCache* made) {
+static VkResult hostile_CreatePipelineCache(VkDevice handle, const VkPipelineCacheCreateInfo* info,
+                                            CALLBACKS, VkPipelineCache* made) {
   (void)callbacks;
   struct cache* cache = calloc(1, sizeof *cache);
   VkPipelineCacheHeaderVersionOne header = header_of(device_of(handle));
@@ -160,40 +122,32 @@ static VkResult VKAPI_CALL hostile_CreatePipelineCache(
   return VK_SUCCESS;
 }
 
-static void VKAPI_CALL hostile_DestroyPipelineCache(VkDevice handle, VkPipelineCache cache,
-                                                    const VkAllocationCallbacks* callbacks) {
+static void hostile_DestroyPipelineCache(VkDevice handle, VkPipelineCache cache, CALLBACKS) {
   (void)handle, (void)callbacks;
   free((struct cache*)(uintptr_t)cache);
 }
 
-static VkResult VKAPI_CALL hostile_GetPipelineCacheData(VkDevice handle, VkPipelineCache given,
-                                                        size_t* size, void* data) {
+static VkResult hostile_GetPipelineCacheData(VkDevice handle, VkPipelineCache given, size_t* size,
+                                             void* data) {
   struct device* device = device_of(handle);
   const struct cache* cache = (const struct cache*)(uintptr_t)given;
   VkPipelineCacheHeaderVersionOne header = header_of(device);
-  pthread_mutex_lock(&device->lock);
+  locked(device);
   size_t bytes = cache->count * sizeof *cache->digests, room = *size;
   VkResult result = VK_SUCCESS;
-  if (!data) {
-    *size = sizeof header + bytes;
-  } else if (room < sizeof header + bytes) {
+  *size = sizeof header + bytes;
+  if (data && room < *size) {
     *size = 0;
     result = VK_INCOMPLETE;
-  } else {
+  } else if (data) {
     memcpy(data, &header, sizeof header);
     memcpy((char*)data + sizeof header, cache->digests, bytes);
-    *size = sizeof header + bytes;
   }
-  pthread_mutex_unlock(&device->lock);
+  unlock(device);
   return result;
 }
 
-PFN_vkVoidFunction pipeline_function(const char* name) {
-  FUNCTION(name, CreateShaderModule);
-  FUNCTION(name, DestroyShaderModule);
-  FUNCTION(name, CreateComputePipelines);
-  FUNCTION(name, CreatePipelineCache);
-  FUNCTION(name, DestroyPipelineCache);
-  FUNCTION(name, GetPipelineCacheData);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(CreateShaderModule) X(CreateComputePipelines) X(CreatePipelineCache) X(DestroyPipelineCache) \
+  X(GetPipelineCacheData)
+FINDER(pipeline_function, FUNCTIONS)

@@ -22,12 +22,11 @@ static uint64_t number(const char** words) {
 static void line(const char* key, const char* words) {
   struct profile* p = &profile;
   VkPhysicalDeviceMemoryProperties* memory = &p->memory;
+#define NUMBER(field) else if (!strcmp(key, #field)) p->field = number(&words);
   if (!strcmp(key, "name")) p->name = words;
-  else if (!strcmp(key, "api_version")) p->api_version = number(&words);
-  else if (!strcmp(key, "vendor")) p->vendor = number(&words);
-  else if (!strcmp(key, "device")) p->device = number(&words);
-  else if (!strcmp(key, "driver_id")) p->driver_id = number(&words);
-  else if (!strcmp(key, "type")) p->type = number(&words);
+  NUMBER(api_version) NUMBER(vendor) NUMBER(device) NUMBER(driver_id) NUMBER(type) NUMBER(imports)
+  NUMBER(buffer_types) NUMBER(image_types) NUMBER(import_types)
+  NUMBER(buffer_alignment) NUMBER(image_alignment) NUMBER(reorders)
   else if (!strcmp(key, "extension")) p->extensions[p->extension_count++] = words;
   else if (!strcmp(key, "feature")) p->features[p->feature_count++] = words;
   else if (!strcmp(key, "family")) p->families[p->family_count++] = number(&words);
@@ -43,14 +42,7 @@ static void line(const char* key, const char* words) {
     p->formats[p->format_count].format = number(&words);
     p->formats[p->format_count].optimal = number(&words);
     p->formats[p->format_count++].buffer = number(&words);
-  } else if (!strcmp(key, "buffer_types")) p->buffer_types = number(&words);
-  else if (!strcmp(key, "image_types")) p->image_types = number(&words);
-  else if (!strcmp(key, "import_types")) p->import_types = number(&words);
-  else if (!strcmp(key, "buffer_alignment")) p->buffer_alignment = number(&words);
-  else if (!strcmp(key, "image_alignment")) p->image_alignment = number(&words);
-  else if (!strcmp(key, "imports")) p->imports = number(&words);
-  else if (!strcmp(key, "reorders")) p->reorders = number(&words);
-  else { /* a limit */
+  } else { /* a limit */
     struct limit* limit = &p->limits[p->limit_count++];
     limit->name = key;
     while (*words && limit->count < 3) limit->values[limit->count++] = number(&words);

@@ -1,5 +1,4 @@
-"""Small programs in all the ways that a device may run them, for test_profiles.py: in a process of
-its own, with a profile."""
+"""What the process of test_profiles.py does: it runs small programs in all ways that there are."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryFile
 from typing import Any
 
-import numpy as np
-from support import MODELS, relative_l2, sorting_on_host
+from support import MODELS, reference_of, relative_l2, sorting_on_host
 
 import vkrt
 from vkrt.vk.device import Device
@@ -28,10 +26,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 def fault_of(path: Any, device: Device, options: dict[str, Any]) -> str:
     """What is wrong with the results of a program, or nothing."""
-    reference = np.load(path.with_suffix(".npz"))
-    inputs, expected = (
-        [reference[f"{kind}{number}"] for number in range(len(reference.files))
-         if f"{kind}{number}" in reference.files] for kind in ("in", "out"))
+    inputs, expected = reference_of(path)
     if "memory_budget" in options:
         with vkrt.load(path, device, weights="copy") as program:
             peak = program.memory.planned_peak

@@ -16,19 +16,19 @@ void start_queues(struct device* device) {
   device->lose_at_wait = late && !strcmp(late, "1");
   device->GetDeviceQueue(device->handle, 0, 0, &device->real_queue);
   for (int i = 0; i < MAX_FAMILIES; i++) {
-    device->queues[i].loader = device->key;
+    device->queues[i].loader = device->node.key;
     device->queues[i].device = device;
   }
 }
 
-static void VKAPI_CALL hostile_GetDeviceQueue(VkDevice handle, uint32_t family,
-                                                    uint32_t index, VkQueue* queue) {
+static void hostile_GetDeviceQueue(VkDevice handle, uint32_t family, uint32_t index,
+                                   VkQueue* queue) {
   (void)index;
   *queue = (VkQueue)&device_of(handle)->queues[family];
 }
 
-static void VKAPI_CALL hostile_GetDeviceQueue2(VkDevice handle, const VkDeviceQueueInfo2* info,
-                                                     VkQueue* queue) {
+static void hostile_GetDeviceQueue2(VkDevice handle, const VkDeviceQueueInfo2* info,
+                                    VkQueue* queue) {
   hostile_GetDeviceQueue(handle, info->queueFamilyIndex, info->queueIndex, queue);
 }
 
@@ -36,23 +36,19 @@ static struct device* of_queue(VkQueue queue) { return ((struct queue*)queue)->d
 
 /* Keeps what a submission waits for: (with the lock of the queues) */
 static void note_waits(struct device* device, const VkSubmitInfo* info) {
-  const VkBaseInStructure* each = info->pNext;
-  while (each && each->sType != VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO) each = each->pNext;
-  const VkTimelineSemaphoreSubmitInfo* values = (const void*)each;
+  const VkTimelineSemaphoreSubmitInfo* values =
+      in_chain(info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   for (uint32_t i = 0; values && i < info->waitSemaphoreCount; i++) {
-    if (device->awaited_count == device->awaited_room) {
-      device->awaited_room = 2 * device->awaited_room + 64;
-      device->awaited = realloc(device->awaited, device->awaited_room * sizeof *device->awaited);
-    }
+    device->awaited = grown(device->awaited, device->awaited_count, sizeof *device->awaited);
     device->awaited[device->awaited_count++] =
         (struct awaited){info->pWaitSemaphores[i], values->pWaitSemaphoreValues[i]};
   }
 }
 
 /* Work of before ends, so that everything may be destroyed: what it waits for comes by force. */
-VkResult lose(struct device* device) {
+static VkResult lose(struct device* device) {
   device->lost = true;
-  for (size_t i = 0; i < device->awaited_count; i++) {
+  for (int i = 0; i < device->awaited_count; i++) {
     struct awaited* a = &device->awaited[i];
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
                                 .pSemaphores = &a->semaphore, .pValues = &a->value};
@@ -66,8 +62,8 @@ VkResult lose(struct device* device) {
   return VK_ERROR_DEVICE_LOST;
 }
 
-static VkResult VKAPI_CALL hostile_QueueSubmit(VkQueue queue, uint32_t count,
-                                                     const VkSubmitInfo* infos, VkFence fence) {
+static VkResult hostile_QueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos,
+                                    VkFence fence) {
   struct device* device = of_queue(queue);
   pthread_mutex_lock(&device->queue_lock);
   VkResult result = VK_SUCCESS;
@@ -92,7 +88,7 @@ static VkResult VKAPI_CALL hostile_QueueSubmit(VkQueue queue, uint32_t count,
   return result;
 }
 
-static VkResult VKAPI_CALL hostile_QueueWaitIdle(VkQueue queue) {
+static VkResult hostile_QueueWaitIdle(VkQueue queue) {
   struct device* device = of_queue(queue);
   if (device->lost) return VK_ERROR_DEVICE_LOST;
   pthread_mutex_lock(&device->queue_lock);
@@ -107,7 +103,7 @@ static VkResult ended(struct device* device, VkResult result) {
   return device->lost ? VK_ERROR_DEVICE_LOST : result;
 }
 
-static VkResult VKAPI_CALL hostile_DeviceWaitIdle(VkDevice handle) {
+static VkResult hostile_DeviceWaitIdle(VkDevice handle) {
   struct device* device = device_of(handle);
   if (device->lost) return VK_ERROR_DEVICE_LOST;
   VkResult result = device->DeviceWaitIdle(handle);
@@ -115,23 +111,28 @@ static VkResult VKAPI_CALL hostile_DeviceWaitIdle(VkDevice handle) {
   return ended(device, result);
 }
 
-/* Waits in slices: the device may be lost meanwhile, and no fence of it be signaled. */
-static VkResult VKAPI_CALL hostile_WaitForFences(VkDevice handle, uint32_t count,
-                                                       const VkFence* fences, VkBool32 all,
-                                                       uint64_t timeout) {
-  struct device* device = device_of(handle);
-  for (;;) {
-    if (device->lost) return VK_ERROR_DEVICE_LOST;
-    uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
-    VkResult result = device->WaitForFences(handle, count, fences, all, slice);
-    for (uint32_t i = 0; i < count && result == VK_SUCCESS && (all || count == 1); i++)
-      waited_for_fence(device, fences[i]);
-    timeout -= slice;
-    if (result != VK_TIMEOUT || !timeout) return ended(device, result);
-  }
+/* Waits are done in slices: the device may be lost meanwhile, and no fence of it be signaled. Takes
+ * one off the time that is left. */
+static uint64_t slice_of(uint64_t* timeout) {
+  uint64_t slice = *timeout < PATIENCE ? *timeout : PATIENCE;
+  *timeout -= slice;
+  return slice;
 }
 
-static VkResult VKAPI_CALL hostile_GetFenceStatus(VkDevice handle, VkFence fence) {
+static VkResult hostile_WaitForFences(VkDevice handle, uint32_t count, const VkFence* fences,
+                                      VkBool32 all, uint64_t timeout) {
+  struct device* device = device_of(handle);
+  VkResult result;
+  do
+    result = device->lost ? VK_ERROR_DEVICE_LOST
+                          : device->WaitForFences(handle, count, fences, all, slice_of(&timeout));
+  while (result == VK_TIMEOUT && timeout);
+  for (uint32_t i = 0; i < count && result == VK_SUCCESS && (all || count == 1); i++)
+    waited_for_fence(device, fences[i]);
+  return ended(device, result);
+}
+
+static VkResult hostile_GetFenceStatus(VkDevice handle, VkFence fence) {
   struct device* device = device_of(handle);
   if (device->lost) return VK_ERROR_DEVICE_LOST;
   VkResult result = device->GetFenceStatus(handle, fence);
@@ -139,35 +140,31 @@ static VkResult VKAPI_CALL hostile_GetFenceStatus(VkDevice handle, VkFence fence
   return result;
 }
 
-static VkResult VKAPI_CALL hostile_WaitSemaphores(VkDevice handle,
-                                                        const VkSemaphoreWaitInfo* info,
-                                                        uint64_t timeout) {
+static VkResult hostile_WaitSemaphores(VkDevice handle, const VkSemaphoreWaitInfo* info,
+                                       uint64_t timeout) {
   struct device* device = device_of(handle);
-  for (;;) {
-    if (device->lost) return VK_ERROR_DEVICE_LOST;
-    uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
-    VkResult result = device->WaitSemaphores(handle, info, slice);
-    bool all = info->semaphoreCount == 1 || !(info->flags & VK_SEMAPHORE_WAIT_ANY_BIT);
-    for (uint32_t i = 0; i < info->semaphoreCount && result == VK_SUCCESS && all; i++)
-      waited_for_semaphore(device, info->pSemaphores[i], info->pValues[i]);
-    timeout -= slice;
-    if (result != VK_TIMEOUT || !timeout) return ended(device, result);
-  }
+  bool all = info->semaphoreCount == 1 || !(info->flags & VK_SEMAPHORE_WAIT_ANY_BIT);
+  VkResult result;
+  do
+    result = device->lost ? VK_ERROR_DEVICE_LOST
+                          : device->WaitSemaphores(handle, info, slice_of(&timeout));
+  while (result == VK_TIMEOUT && timeout);
+  for (uint32_t i = 0; i < info->semaphoreCount && result == VK_SUCCESS && all; i++)
+    waited_for_semaphore(device, info->pSemaphores[i], info->pValues[i]);
+  return ended(device, result);
 }
 
-static VkResult VKAPI_CALL hostile_SignalSemaphore(VkDevice handle,
-                                                         const VkSemaphoreSignalInfo* info) {
+static VkResult hostile_SignalSemaphore(VkDevice handle, const VkSemaphoreSignalInfo* info) {
   struct device* device = device_of(handle);
   return device->lost ? VK_SUCCESS : device->SignalSemaphore(handle, info);
 }
 
 /* What waited for it has ended, or nobody may destroy it. */
-static void VKAPI_CALL hostile_DestroySemaphore(VkDevice handle, VkSemaphore semaphore,
-                                                const VkAllocationCallbacks* callbacks) {
+static void hostile_DestroySemaphore(VkDevice handle, VkSemaphore semaphore, CALLBACKS) {
   struct device* device = device_of(handle);
   pthread_mutex_lock(&device->queue_lock);
-  size_t kept = 0;
-  for (size_t i = 0; i < device->awaited_count; i++)
+  int kept = 0;
+  for (int i = 0; i < device->awaited_count; i++)
     if (device->awaited[i].semaphore != semaphore) device->awaited[kept++] = device->awaited[i];
   device->awaited_count = kept;
   pthread_mutex_unlock(&device->queue_lock);
@@ -175,41 +172,27 @@ static void VKAPI_CALL hostile_DestroySemaphore(VkDevice handle, VkSemaphore sem
 }
 
 /* All families are the driver's one. */
-static VkResult VKAPI_CALL hostile_CreateCommandPool(VkDevice handle,
-                                                           const VkCommandPoolCreateInfo* info,
-                                                           const VkAllocationCallbacks* callbacks,
-                                                           VkCommandPool* made) {
+static VkResult hostile_CreateCommandPool(VkDevice handle, const VkCommandPoolCreateInfo* info,
+                                          CALLBACKS, VkCommandPool* made) {
   VkCommandPoolCreateInfo changed = *info;
   changed.queueFamilyIndex = 0;
   return device_of(handle)->CreateCommandPool(handle, &changed, callbacks, made);
 }
 
-static VkResult VKAPI_CALL hostile_CreateBuffer(VkDevice handle,
-                                                      const VkBufferCreateInfo* info,
-                                                      const VkAllocationCallbacks* callbacks,
-                                                      VkBuffer* made) {
+static VkResult hostile_CreateBuffer(VkDevice handle, const VkBufferCreateInfo* info, CALLBACKS,
+                                     VkBuffer* made) {
+  struct device* device = device_of(handle);
   VkBufferCreateInfo changed = *info;
   changed.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   changed.queueFamilyIndexCount = 0;
-  struct device* device = device_of(handle);
   VkResult result = device->CreateBuffer(handle, &changed, callbacks, made);
   if (result == VK_SUCCESS)
     track_buffer(device, *made, info->sharingMode == VK_SHARING_MODE_CONCURRENT);
   return result;
 }
 
-PFN_vkVoidFunction queue_function(const char* name) {
-  FUNCTION(name, GetDeviceQueue);
-  FUNCTION(name, GetDeviceQueue2);
-  FUNCTION(name, QueueSubmit);
-  FUNCTION(name, QueueWaitIdle);
-  FUNCTION(name, DeviceWaitIdle);
-  FUNCTION(name, WaitForFences);
-  FUNCTION(name, GetFenceStatus);
-  BOTH(name, WaitSemaphores);
-  BOTH(name, SignalSemaphore);
-  FUNCTION(name, DestroySemaphore);
-  FUNCTION(name, CreateCommandPool);
-  FUNCTION(name, CreateBuffer);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(GetDeviceQueue) X(GetDeviceQueue2) X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) \
+  X(WaitForFences) X(GetFenceStatus) X(WaitSemaphores) X(SignalSemaphore) X(DestroySemaphore) \
+  X(CreateCommandPool) X(CreateBuffer)
+FINDER(queue_function, FUNCTIONS)

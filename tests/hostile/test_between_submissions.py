@@ -4,30 +4,19 @@ wrote has to be behind it by a barrier, and drivers that execute in order would 
 from __future__ import annotations
 
 import re
-import struct
 from pathlib import Path
 
 import pytest
-from core_bench import (
-    COMPUTE_BARRIER,
-    COMPUTE_TO_TRANSFER,
-    TRANSFER_TO_COMPUTE,
-    Bench,
-    Lost,
-    opened_bench,
-)
+from core_bench import STEP_BARRIERS, Bench, Lost, opened_bench
 from core_build import needs_build
 from core_shaders import LINEAR
 from hostile_device import environment_of
 from support import run_python
 
-COUNT = 1024
-NBYTES = 4 * COUNT
-BARRIERS = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
 # Stages alone: nothing becomes visible.
-NO_ACCESS = [(before, 0, behind, 0) for before, _, behind, _ in BARRIERS]
+NO_ACCESS = [(before, 0, behind, 0) for before, _, behind, _ in STEP_BARRIERS]
 # What was written becomes available, and visible to nothing that reads.
-UNSEEN = [(before, wrote, behind, 0) for before, wrote, behind, _ in BARRIERS]
+UNSEEN = [(before, wrote, behind, 0) for before, wrote, behind, _ in STEP_BARRIERS]
 
 # What the submission behind a barrier did, and the one before it; the second kernel writes what the
 # first one reads as well.
@@ -37,25 +26,17 @@ EXPECTED = [{("read in a kernel", "wrote in a transfer")},
 
 
 def in_order(bench: Bench, barriers: list, waits: bool) -> None:
-    """A fill, two kernels and a copy, each of which reads what the one before wrote, each in a
-    submission of its own that begins with the barrier.
+    """Dependent steps, each in a submission of its own that begins with the barrier.
 
     Args:
         waits: the host waits for each before the next is submitted.
     """
-    a, pipeline, sets = bench.back_and_forth(LINEAR, NBYTES)
-    result = bench.host_buffer(bytes(NBYTES))
-    for number in range(4):
+    for number, record in enumerate(bench.dependent_steps(LINEAR, 1024)):
         commands = bench.begin()
         if number and barriers[number - 1] is not None:
             commands.barrier(*barriers[number - 1])
-        if number == 0:
-            commands.record_fill(a, 0, NBYTES, 0)
-        elif number < 3:
-            commands.record_dispatch(pipeline, sets, number - 1, (COUNT // 64, 1, 1),
-                                     struct.pack("=if", COUNT, 1.0))
-        else:
-            commands.record_copy(a, 0, result, 0, NBYTES)
+        record(commands)
+        if number == 3:
             commands.device_to_host()
         commands.end()
         fence = bench.new_fence()
@@ -65,13 +46,12 @@ def in_order(bench: Bench, barriers: list, waits: bool) -> None:
 
 
 def report() -> None:
-    """Prints what the layer says where all barriers are there, and where each is left out, or does
-    less than it should, with waits of the host's and without."""
+    """Prints what the layer says with all barriers, and where one is missing or too weak."""
     for waits in (False, True):
         for lacking in ([None] * 3, NO_ACCESS, UNSEEN):
             for number in (-1, 0, 1, 2):
                 barriers = [lacking[n] if n == number else barrier
-                            for n, barrier in enumerate(BARRIERS)]
+                            for n, barrier in enumerate(STEP_BARRIERS)]
                 print("case", flush=True)
                 try:
                     with opened_bench() as bench:

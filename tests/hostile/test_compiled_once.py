@@ -1,5 +1,4 @@
-"""The cache of pipelines, on a device whose driver keeps them in one: a second process compiles
-nothing, and a file that was made for another device is none."""
+"""The cache of pipelines: a second process compiles nothing, and another device's file is none."""
 
 import re
 

@@ -1,5 +1,4 @@
-"""A device that is lost, at any submission: clear errors for all of its programs, everything can be
-closed, nothing is left, and a device that is opened then works."""
+"""A device that is lost, at any submission: clear errors, nothing left, and a new one works."""
 
 import json
 

@@ -1,7 +1,6 @@
 /* What handles stand for, and what command buffers hold, as far as it says which bytes are read and
  * written: accesses.c compares that when it is submitted. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "tracking.h"
 
@@ -35,10 +34,10 @@ void start_tracking(struct device* device) {
 
 void close_tracking(struct device* device) {
   for (int i = 0; i < BUCKETS; i++)
-    while (device->tracking->buckets[i]) {
-      struct object* object = device->tracking->buckets[i];
-      device->tracking->buckets[i] = object->next;
+    for (struct object *object = device->tracking->buckets[i], *next; object; object = next) {
+      next = object->next;
       empty(object);
+      close_recording(object->recording);
       free(object);
     }
   free(device->tracking->images);
@@ -96,56 +95,27 @@ static void bound(struct device* device, enum type type, uint64_t handle, VkDevi
   unlock(device);
 }
 
-static VkResult VKAPI_CALL hostile_BindBufferMemory(VkDevice handle, VkBuffer buffer,
-                                                    VkDeviceMemory memory, VkDeviceSize offset) {
-  struct device* device = device_of(handle);
-  VkMemoryRequirements required;
-  ((PFN_vkGetBufferMemoryRequirements)memory_function("vkGetBufferMemoryRequirements"))(
-      handle, buffer, &required);
-  bound(device, BUFFER, (uint64_t)(uintptr_t)buffer, memory, offset, &required);
-  return device->BindBufferMemory(handle, buffer, memory, offset);
-}
-
-static VkResult VKAPI_CALL hostile_BindImageMemory(VkDevice handle, VkImage image,
-                                                   VkDeviceMemory memory, VkDeviceSize offset) {
-  struct device* device = device_of(handle);
-  VkMemoryRequirements required;
-  ((PFN_vkGetImageMemoryRequirements)memory_function("vkGetImageMemoryRequirements"))(
-      handle, image, &required);
-  bound(device, IMAGE, (uint64_t)(uintptr_t)image, memory, offset, &required);
-  return device->BindImageMemory(handle, image, memory, offset);
-}
-
-static VkResult VKAPI_CALL hostile_BindBufferMemory2(VkDevice handle, uint32_t count,
-                                                     const VkBindBufferMemoryInfo* infos) {
-  VkResult result = VK_SUCCESS;
-  for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++)
-    result = hostile_BindBufferMemory(handle, infos[i].buffer, infos[i].memory,
-                                      infos[i].memoryOffset);
-  return result;
-}
-
-static VkResult VKAPI_CALL hostile_BindImageMemory2(VkDevice handle, uint32_t count,
-                                                    const VkBindImageMemoryInfo* infos) {
-  VkResult result = VK_SUCCESS;
-  for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++)
-    result = hostile_BindImageMemory(handle, infos[i].image, infos[i].memory,
-                                     infos[i].memoryOffset);
-  return result;
-}
-
-/* The handle may be used again, for another image. */
-void forget_image(struct device* device, VkImage image) {
-  locked(device);
-  OBJECT(device, IMAGE, image)->range = (struct range){0};
-  unlock(device);
-}
-
-void track_pipeline(struct device* device, VkPipeline pipeline, struct interface interface) {
-  locked(device);
-  OBJECT(device, PIPELINE, pipeline)->interface = interface;
-  unlock(device);
-}
+/* Binds a buffer or an image, or several of them */
+#define BIND(Kind, KIND, field) \
+  static VkResult hostile_Bind##Kind##Memory(VkDevice handle, Vk##Kind field, \
+                                             VkDeviceMemory memory, VkDeviceSize offset) { \
+    struct device* device = device_of(handle); \
+    VkMemoryRequirements required; \
+    ((PFN_vkGet##Kind##MemoryRequirements)memory_function("vkGet" #Kind "MemoryRequirements"))( \
+        handle, field, &required); \
+    bound(device, KIND, (uint64_t)(uintptr_t)field, memory, offset, &required); \
+    return device->Bind##Kind##Memory(handle, field, memory, offset); \
+  } \
+  static VkResult hostile_Bind##Kind##Memory2(VkDevice handle, uint32_t count, \
+                                              const VkBind##Kind##MemoryInfo* infos) { \
+    VkResult result = VK_SUCCESS; \
+    for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++) \
+      result = hostile_Bind##Kind##Memory(handle, infos[i].field, infos[i].memory, \
+                                          infos[i].memoryOffset); \
+    return result; \
+  }
+BIND(Buffer, BUFFER, buffer)
+BIND(Image, IMAGE, image)
 
 static struct range part(struct range whole, VkDeviceSize offset, VkDeviceSize size) {
   whole.start += offset;
@@ -160,10 +130,8 @@ void track_view(struct device* device, VkBufferView view, VkBuffer buffer, VkDev
   unlock(device);
 }
 
-static VkResult VKAPI_CALL hostile_CreateImageView(VkDevice handle,
-                                                   const VkImageViewCreateInfo* info,
-                                                   const VkAllocationCallbacks* callbacks,
-                                                   VkImageView* made) {
+static VkResult hostile_CreateImageView(VkDevice handle, const VkImageViewCreateInfo* info,
+                                        CALLBACKS, VkImageView* made) {
   struct device* device = device_of(handle);
   VkResult result = device->CreateImageView(handle, info, callbacks, made);
   if (result != VK_SUCCESS) return result;
@@ -174,10 +142,8 @@ static VkResult VKAPI_CALL hostile_CreateImageView(VkDevice handle,
 }
 
 /* A semaphore whose handle another one had before: nothing has signaled it. */
-static VkResult VKAPI_CALL hostile_CreateSemaphore(VkDevice handle,
-                                                   const VkSemaphoreCreateInfo* info,
-                                                   const VkAllocationCallbacks* callbacks,
-                                                   VkSemaphore* made) {
+static VkResult hostile_CreateSemaphore(VkDevice handle, const VkSemaphoreCreateInfo* info,
+                                        CALLBACKS, VkSemaphore* made) {
   struct device* device = device_of(handle);
   VkResult result = device->CreateSemaphore(handle, info, callbacks, made);
   if (result != VK_SUCCESS) return result;
@@ -187,9 +153,9 @@ static VkResult VKAPI_CALL hostile_CreateSemaphore(VkDevice handle,
   return result;
 }
 
-static VkResult VKAPI_CALL hostile_AllocateDescriptorSets(VkDevice handle,
-                                                          const VkDescriptorSetAllocateInfo* info,
-                                                          VkDescriptorSet* made) {
+static VkResult hostile_AllocateDescriptorSets(VkDevice handle,
+                                               const VkDescriptorSetAllocateInfo* info,
+                                               VkDescriptorSet* made) {
   struct device* device = device_of(handle);
   VkResult result = device->AllocateDescriptorSets(handle, info, made);
   if (result != VK_SUCCESS) return result;
@@ -263,16 +229,12 @@ void record_dispatch(struct device* device, VkCommandBuffer handle, VkPipeline p
   unlock(device);
 }
 
-void record_transfer(struct device* device, VkCommandBuffer handle, uint32_t count,
-                     const struct transfer* transfers) {
+void record_transfer(struct device* device, VkCommandBuffer handle, struct transfer t) {
   locked(device);
   struct event* event = add(device, handle);
   event->stage = TRANSFER;
-  for (uint32_t i = 0; i < count; i++) {
-    const struct transfer* t = &transfers[i];
-    if (t->from) touch(event, part(OBJECT(device, BUFFER, t->from)->range, t->start, t->size), false);
-    touch(event, part(OBJECT(device, BUFFER, t->to)->range, t->offset, t->size), true);
-  }
+  if (t.from) touch(event, part(OBJECT(device, BUFFER, t.from)->range, t.start, t.size), false);
+  touch(event, part(OBJECT(device, BUFFER, t.to)->range, t.offset, t.size), true);
   unlock(device);
 }
 
@@ -307,13 +269,7 @@ void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineSta
   unlock(device);
 }
 
-PFN_vkVoidFunction tracking_function(const char* name) {
-  FUNCTION(name, BindBufferMemory);
-  FUNCTION(name, BindImageMemory);
-  BOTH(name, BindBufferMemory2);
-  BOTH(name, BindImageMemory2);
-  FUNCTION(name, CreateImageView);
-  FUNCTION(name, CreateSemaphore);
-  FUNCTION(name, AllocateDescriptorSets);
-  return NULL;
-}
+#define FUNCTIONS(X) \
+  X(BindBufferMemory) X(BindImageMemory) X(BindBufferMemory2) X(BindImageMemory2) \
+  X(CreateImageView) X(CreateSemaphore) X(AllocateDescriptorSets)
+FINDER(tracking_function, FUNCTIONS)

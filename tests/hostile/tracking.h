@@ -5,7 +5,7 @@
 #include "layer.h"
 
 enum { COMPUTE = 1, TRANSFER = 2, BOTH_STAGES = 3 };
-enum type { BUFFER, IMAGE, VIEW, SET, PIPELINE, SEMAPHORE, FENCE, RECORDING, TYPES };
+enum type { BUFFER, IMAGE, VIEW, SET, MODULE, PIPELINE, SEMAPHORE, FENCE, RECORDING };
 
 /* A part of a memory, and the image that it is, if any */
 struct range {
@@ -40,10 +40,13 @@ struct object {
   uint64_t handle;
   struct range range; /* of buffers, images and views */
   bool is_concurrent, is_general; /* of images the latter: in that layout, with what they hold */
-  struct interface interface; /* of pipelines */
+  VkFormat format;            /* of images */
+  uint64_t digest, nbytes;    /* of modules */
+  struct interface interface; /* of modules and pipelines */
   struct range* bindings;     /* of sets */
   struct signal* signals;     /* of semaphores and fences */
   struct event* events;       /* of recordings */
+  struct recording* recording;
   int count;
 };
 
@@ -63,7 +66,7 @@ struct tracking {
   struct object** images;
   int image_count;
   struct access* accesses;
-  int count, room;
+  int count;
   long submissions;
 };
 
@@ -71,10 +74,9 @@ struct tracking {
 
 /* What is known of a handle; nothing at first. The lock is held. */
 struct object* object_of(struct tracking* tracking, enum type type, uint64_t handle);
+void close_recording(struct recording* recording); /* NULL is none */
 struct tracking* locked(struct device* device);
 void unlock(struct device* device);
-/* One more of an array of `count` elements whose room is a power of two */
-void* grown(void* array, int count, size_t size);
 uint8_t stages_of(VkPipelineStageFlags given, VkPipelineStageFlagBits all);
 
 #endif

@@ -106,22 +106,17 @@ def counts(every: bool) -> Iterator[int]:
     return itertools.count(1) if every else (1 << power for power in itertools.count())
 
 
-def run_trials(name: str, every: str, only: str = "") -> None:
+@sorting_on_host()
+def run_trials(name: str, every: str) -> None:
     """Prints how often which function has failed in a body, and what was wrong then.
 
     Args:
         every: "1" for all calls of all functions that are called, else the calls 1, 2, 4, .. of
             those that the body is there for.
-        only: names of functions that fail in their place.
     """
     # What is there already is not looked through behind every trial.
     gc.collect()
     gc.freeze()
-    with sorting_on_host():
-        _run_trials(name, every == "1", only)
-
-
-def _run_trials(name: str, every: bool, only: str) -> None:
     body = BODIES[name]
     ALONE["toy"] = anew("toy")(None)
     layer = Layer()
@@ -136,9 +131,9 @@ def _run_trials(name: str, every: bool, only: str) -> None:
     failed: dict[str, int] = {}
     faults: list[str] = []
     here_for = [f"vk{word}" for word in body.fails.split()]
-    for call in only.split() or (called if every else here_for):
+    for call in called if every == "1" else here_for:
         for times in (ONCE, FOR_GOOD):
-            for at in counts(every):
+            for at in counts(every == "1"):
                 what = f"{name}: {call} {at} {'once' if times == ONCE else 'for good'}"
                 print(what, file=sys.stderr, flush=True)
                 faulthandler.dump_traceback_later(SECONDS, exit=True)

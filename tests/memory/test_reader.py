@@ -126,8 +126,7 @@ def test_rows_apart(itemsize, source, data):
 
 
 def test_scratch_memory_is_a_piece_per_thread(source):
-    """Weights that are cut by rows or by columns; only a row that is larger than a piece grows it.
-    """
+    """Weights are cut by rows or by columns; only a row that is larger than a piece grows it."""
     target = Target(4 * MiB)
     with Reader([source], "pread", threads=2) as reader:
         for sizes, order in (((700, 601), (0, 1)), ((601, 701), (1, 0)), ((600_001,), (0,)),

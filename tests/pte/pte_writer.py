@@ -25,8 +25,11 @@ def f64(v): return Scalar("d", v)
 
 
 class Table:
-    def __init__(self, fields=None):
-        self.fields = {slot: value for slot, value in (fields or {}).items() if value is not None}
+    """Of fields by their slots, in a dict or as `_5=node`; None is no field."""
+
+    def __init__(self, fields=None, **more):
+        fields = {**(fields or {}), **{int(slot[1:]): value for slot, value in more.items()}}
+        self.fields = {slot: value for slot, value in fields.items() if value is not None}
 
 
 @dataclass
@@ -112,14 +115,9 @@ def union(tag, member):
     return Table({0: u8(tag), 1: member})
 
 
-def extended(fields, more):
-    """A table with further fields, of which `_5=node` is the one in slot 5."""
-    return Table({**fields, **{int(slot[1:]): value for slot, value in more.items()}})
-
-
 def vk_tensor(sizes, datatype=5, constant=-1, mem_obj=-1, **more):
-    return union(5, extended({0: i8(datatype), 1: Vector("I", list(sizes)), 2: i32(constant),
-                              3: i32(mem_obj)}, more))
+    return union(5, Table({0: i8(datatype), 1: Vector("I", list(sizes)), 2: i32(constant),
+                           3: i32(mem_obj)}, **more))
 
 
 def vk_int(value): return union(2, Table({0: i64(value)}))
@@ -135,8 +133,8 @@ def call(name, *args, node_id=0):
 
 
 def graph(values, chain=(), inputs=(), outputs=(), constants=(), **more):
-    return extended({0: "0", 1: tables(*chain), 2: tables(*values), 3: Vector("I", list(inputs)),
-                     4: Vector("I", list(outputs)), 5: tables(*constants)}, more)
+    return Table({0: "0", 1: tables(*chain), 2: tables(*values), 3: Vector("I", list(inputs)),
+                  4: Vector("I", list(outputs)), 5: tables(*constants)}, **more)
 
 
 def blob(root, tail=b"", bytes_size=0):
@@ -146,10 +144,10 @@ def blob(root, tail=b"", bytes_size=0):
 
 
 def tensor(sizes, scalar_type=6, buffer=0, memory=None, order=None, **more):
-    return union(5, extended({
+    return union(5, Table({
         0: i8(scalar_type), 2: i32s(*sizes), 5: u32(buffer),
         3: Vector("B", list(range(len(sizes)) if order is None else order)),
-        6: Table({0: u32(memory[0]), 1: u32(memory[1])}) if memory else None}, more))
+        6: Table({0: u32(memory[0]), 1: u32(memory[1])}) if memory else None}, **more))
 
 
 def plan(values=(), inputs=(), outputs=(), instructions=(), operators=(), delegates=(),
@@ -167,10 +165,10 @@ def delegate(index, location=1, name="VulkanBackend", options=()):
     return Table({0: name, 1: Table({0: i8(location), 1: u32(index)}), 2: tables(*specs)})
 
 
-def segments_of(data, align):
-    """Segments: their records, and their bytes behind one another."""
+def placed(segments, align):
+    """Where segments lie, as a vector, and the bytes that they lie in."""
     records, tail = [], b""
-    for segment in data:
+    for segment in segments:
         tail += bytes(-len(tail) % align)
         records.append(Table({0: u64(len(tail)), 1: u64(len(segment))}))
         tail += segment
@@ -178,11 +176,11 @@ def segments_of(data, align):
 
 
 def program(plans, segments=(), named=(), header=32, align=128, **more):
-    """A `.pte` file. `named` is (key, segment index) pairs."""
-    records, tail = segments_of(segments, align)
-    flat = write(extended({0: u32(0), 1: tables(*plans), 4: records,
-                           7: tables(*[Table({0: key, 1: u32(index)}) for key, index in named])},
-                          more), b"ET12", header).data
+    """A `.pte` file. `named` is (key, segment index) pairs; `more` are slots `_5=node`."""
+    records, tail = placed(segments, align)
+    names = tables(*[Table({0: key, 1: u32(index)}) for key, index in named])
+    flat = write(Table({0: u32(0), 1: tables(*plans), 4: records, 7: names}, **more), b"ET12",
+                 header).data
     size = len(flat)
     if not header:
         return bytes(flat)
@@ -195,15 +193,16 @@ def program(plans, segments=(), named=(), header=32, align=128, **more):
 
 def external(named, align=128, layouts=None):
     """A `.ptd` file of (key, bytes) pairs; `layouts` are (scalar type, sizes, order) by key."""
-    records, tail = segments_of([data for _, data in named], align)
-    names = []
-    for index, (key, _) in enumerate(named):
-        fields = {0: key, 1: u32(index)}
+    def layout(key):
         if layouts and key in layouts:
             scalar_type, sizes, order = layouts[key]
-            fields[2] = Table({0: i8(scalar_type), 1: i32s(*sizes), 2: Vector("B", order)})
-        names.append(Table(fields))
-    flat = write(Table({0: u32(0), 1: records, 2: tables(*names)}), b"FT01", 40).data
+            return Table({0: i8(scalar_type), 1: i32s(*sizes), 2: Vector("B", order)})
+        return None
+
+    records, tail = placed([data for _, data in named], align)
+    names = tables(*[Table({0: key, 1: u32(index), 2: layout(key)})
+                     for index, (key, _) in enumerate(named)])
+    flat = write(Table({0: u32(0), 1: records, 2: names}), b"FT01", 40).data
     size = len(flat)
     flat += bytes(-len(flat) % align)
     struct.pack_into("<4sIQQQQ", flat, 8, b"FH01", 40, 48, size - 48, len(flat), len(tail))

@@ -81,35 +81,8 @@ def test_one_instance_as_long_as_a_device_is_open():
         """)
 
 
-@pytest.mark.driver
-def test_validation_messages_are_collected():
-    out = run_python("""
-        import sys
-        from vkrt.errors import LoaderError
-        from vkrt.vk import clear_validation_messages, validation_messages
-        from vkrt.vk.device import Device
-        from vkrt.vk.resource import Buffer
-        try:
-            device = Device.open()
-        except LoaderError as error:
-            assert "vulkan-validationlayers" in str(error)
-            print("skip")
-            sys.exit()
-        assert validation_messages() == []
-        Buffer(device, 16, 0).close()  # a usage of 0 is not allowed
-        assert any("usage" in m for m in validation_messages()), validation_messages()
-        clear_validation_messages()
-        assert validation_messages() == []
-        device.close()
-        """, VKRT_VALIDATION="1")
-    if "skip" in out:
-        pytest.skip("the Khronos validation layer is not installed")
-
-
-@pytest.mark.driver
-def test_validation_messages_are_written_once_for_each_kind():
-    """Also where nobody asks for them; what is found counts them all."""
-    # Newer layers stop after 10 messages of a kind if they may.
+def validated(code, **environment):
+    """A new process that opens a device with validation and runs code; a skip without the layer."""
     done = python("-c", textwrap.dedent("""
         import sys
         from vkrt.errors import LoaderError
@@ -118,9 +91,34 @@ def test_validation_messages_are_written_once_for_each_kind():
         from vkrt.vk.resource import Buffer
         try:
             device = Device.open()
-        except LoaderError:
+        except LoaderError as error:
+            assert "vulkan-validationlayers" in str(error)
             print("skip")
             sys.exit()
+        """) + textwrap.dedent(code), VKRT_VALIDATION="1", **environment)
+    assert done.returncode == 0, done.stderr
+    if "skip" in done.stdout:
+        pytest.skip("the Khronos validation layer is not installed")
+    return done
+
+
+@pytest.mark.driver
+def test_validation_messages_are_collected():
+    validated("""
+        assert validation_messages() == []
+        Buffer(device, 16, 0).close()  # a usage of 0 is not allowed
+        assert any("usage" in m for m in validation_messages()), validation_messages()
+        clear_validation_messages()
+        assert validation_messages() == []
+        device.close()
+        """)
+
+
+@pytest.mark.driver
+def test_validation_messages_are_written_once_for_each_kind():
+    """Also where nobody asks for them; what is found counts them all."""
+    # Newer layers stop after 10 messages of a kind if they may.
+    done = validated("""
         before = len(validation_messages())
         for count in range(1, 3):
             Buffer(device, 16, 0).close()  # a usage of 0 is not allowed
@@ -139,10 +137,7 @@ def test_validation_messages_are_written_once_for_each_kind():
         clear_validation_messages()
         assert validation_findings() == []
         device.close()
-        """), VKRT_VALIDATION="1", VK_KHRONOS_VALIDATION_ENABLE_MESSAGE_LIMIT="false")
-    if "skip" in done.stdout:
-        pytest.skip("the Khronos validation layer is not installed")
-    assert done.returncode == 0, done.stderr
+        """, VK_KHRONOS_VALIDATION_ENABLE_MESSAGE_LIMIT="false")
     assert done.stderr.count("vkrt: validation error: ") == 1, done.stderr
     assert "VUID-VkBufferCreateInfo" in done.stderr
 

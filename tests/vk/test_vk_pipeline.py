@@ -27,6 +27,14 @@ def parts(device):
     layout.close()
 
 
+def batch_of(device, parts, count):
+    """A batch of pipelines that differ in a constant."""
+    batch = PipelineBatch(device, count)
+    for factor in range(count):
+        batch.add(*parts, [(100, 64), (0, factor)])
+    return batch
+
+
 def test_shader_beyond_the_device_never_reaches_the_driver(device):
     if "float16" in device.features:
         ShaderModule(device, HALF).close()
@@ -45,14 +53,10 @@ def test_not_a_module(device, spirv):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_batch(device, parts, own):
-    """Made by several threads, those of the batch or others (what comes of it runs in
-    tests/core/test_core_pipelines.py)."""
-    layout, module = parts
-    batch = PipelineBatch(device, 5)
-    for factor in range(5):
-        batch.add(layout, module, [(100, 64), (0, factor)])
+    """Made by threads of the batch or by others; core/test_core_pipelines.py runs some."""
+    batch = batch_of(device, parts, 5)
     with pytest.raises(IndexError, match="5"):
-        batch.add(layout, module)
+        batch.add(*parts)
     if own:
         batch.start(3)
         batch.work_here()
@@ -64,28 +68,27 @@ def test_batch(device, parts, own):
     made = batch.take()
     assert len(made) == 5 and batch.size == 0
     for pipeline in made:
-        assert pipeline.layout is layout
+        assert pipeline.layout is parts[0]
         pipeline.close()
 
 
 def test_batch_that_is_dropped(device, parts):
     """What was made and not taken is destroyed; what was stopped is an error."""
-    layout, module = parts
     before = live_objects()
     dropped = PipelineBatch(device, 1)
-    dropped.add(layout, module)
+    dropped.add(*parts)
     dropped.work()
     dropped.close()
     assert dropped.take() == []
     stopped = PipelineBatch(device, 2)
-    stopped.add(layout, module)
+    stopped.add(*parts)
     stopped.stop()
     stopped.work()
     with pytest.raises(VulkanError, match="vkCreateComputePipelines"):
         stopped.take()
     assert live_objects() == before
     with pytest.raises(IndexError):
-        stopped.add(layout, module)
+        stopped.add(*parts)
 
 
 def test_batch_hears_signals(device, parts):
@@ -93,11 +96,8 @@ def test_batch_hears_signals(device, parts):
     def interrupt(*_):
         raise Interrupted
 
-    layout, module = parts
     before = live_objects()
-    batch = PipelineBatch(device, 3000)
-    for factor in range(3000):
-        batch.add(layout, module, [(100, 64), (0, factor)])
+    batch = batch_of(device, parts, 3000)
     batch.start(1)
     with on_alarm(interrupt), ThreadPoolExecutor(1) as threads:
         helper = threads.submit(batch.work)
@@ -114,10 +114,7 @@ def test_batch_hears_signals(device, parts):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_batch_in_a_forked_child(device, parts):
     """The child has none of the threads: it is told so, and waits for nothing."""
-    layout, module = parts
-    batch = PipelineBatch(device, 200)
-    for factor in range(200):
-        batch.add(layout, module, [(100, 64), (0, factor)])
+    batch = batch_of(device, parts, 200)
     batch.start(3)
     child = os.fork()
     if child == 0:

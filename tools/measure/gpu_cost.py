@@ -23,7 +23,7 @@ import json
 import sys
 from pathlib import Path
 
-from compilers.baseline import measured, worse
+from compilers.baseline import measured, text_of, worse
 from compilers.cost import costs_of
 from compilers.drivers import Capture, capture, device_names
 from compilers.statistics import pipeline_of, summary_of
@@ -76,7 +76,7 @@ def main() -> int:
         old = json.loads(path.read_text())
         new = measured(old)
         if options.update:
-            path.write_text(json.dumps(new, indent=1) + "\n")
+            path.write_text(text_of(new))
             return 0
         said = [f"{device} {model}: {line}" for device, models in old.items()
                 for model, before in models.items() for line in worse(before, new[device][model])]

@@ -1,9 +1,5 @@
 /* Loads and runs a compiled program of which single words were changed, again and again: an error at
  * worst. damaged PROGRAM TIMES */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "expect.h"
 
 enum { MOST = 8, ROOM = 1 << 16 };
@@ -17,25 +13,20 @@ static uint64_t chance(uint64_t below) {
     return state % below;
 }
 
-/* The checksum of the records, as vkrt/core/flat.pyx has it */
-static uint64_t checksum(const unsigned char *data, size_t nbytes) {
-    extern uint64_t vkrt_checksum(const void *data, size_t nbytes);
-    return vkrt_checksum(data, nbytes);
-}
+/* The checksum of the records, of vkrt/core/flat.pyx */
+extern uint64_t vkrt_checksum(const void *data, size_t nbytes);
 
 static void run(vkrt_program program, size_t number) {
     static char memory[2 * MOST][ROOM];
     vkrt_tensor tensors[2 * MOST] = {{0}};
-    vkrt_method_info method = {0};
+    vkrt_method_info method = {.size = sizeof method};
     vkrt_state other = NULL;
-    size_t index, needed;
-    method.size = sizeof method;
+    size_t needed;
     if (vkrt_method_get(program, number, &method) != VKRT_OK || method.input_count > MOST
         || method.output_count > MOST)
         return;
-    for (index = 0; index < 2 * MOST; index++) {
-        vkrt_tensor_info info = {0};
-        info.size = sizeof info;
+    for (size_t index = 0; index < 2 * MOST; index++) {
+        vkrt_tensor_info info = {.size = sizeof info};
         tensors[index].data = memory[index];
         tensors[index].nbytes = ROOM;
         if (index < method.input_count) {
@@ -56,21 +47,14 @@ static void run(vkrt_program program, size_t number) {
 }
 
 int main(int count, char **words) {
-    FILE *file = count == 3 ? fopen(words[1], "rb") : NULL;
-    size_t nbytes, live = 1;
+    size_t nbytes;
     uint64_t begins, value;
-    unsigned char *data;
-    int times, ran = 0;
-    if (file == NULL)
+    unsigned char *data = count == 3 ? read_file(words[1], 0, &nbytes) : NULL;
+    int ran = 0;
+    if (data == NULL)
         return 2;
-    fseek(file, 0, SEEK_END);
-    nbytes = (size_t)ftell(file);
-    rewind(file);
-    data = malloc(nbytes);
-    EXPECT(fread(data, 1, nbytes, file) == nbytes);
-    fclose(file);
     memcpy(&begins, data + 16, 8);
-    for (times = atoi(words[2]); times > 0; times--) {
+    for (int times = atoi(words[2]); times > 0; times--) {
         vkrt_program program;
         /* Behind the header of the records, which are words of 8 bytes */
         size_t at = (size_t)begins + 24 + 8 * chance((nbytes - (size_t)begins) / 8 - 3);
@@ -78,19 +62,19 @@ int main(int count, char **words) {
         memcpy(&before, data + at, 8);
         value = before + (chance(2) ? chance(9) - 4 : chance(2) ? (uint64_t)1 << chance(64) : 0);
         memcpy(data + at, &value, 8);
-        sum = checksum(data + begins + 24, nbytes - (size_t)begins - 24);
+        sum = vkrt_checksum(data + begins + 24, nbytes - (size_t)begins - 24);
         memcpy(data + begins + 16, &sum, 8);
         if (vkrt_load_memory(data, nbytes, NULL, &program) == VKRT_OK) {
-            size_t number, methods = 0;
+            size_t methods = 0;
             EXPECT(vkrt_method_count(program, &methods) == VKRT_OK);
-            for (number = 0; number < methods && number < MOST; number++)
+            for (size_t number = 0; number < methods && number < MOST; number++)
                 run(program, number);
             ran++;
             EXPECT(vkrt_close(program) == VKRT_OK);
         }
         memcpy(data + at, &before, 8);
     }
-    EXPECT(vkrt_live_objects(&live) == VKRT_OK && live == 0);
+    EXPECT(live_objects() == 0);
     printf("%d ran\n", ran);
     free(data);
     return failures != 0;

@@ -21,16 +21,15 @@ static void give(void *data) {
 }
 
 static int has(const char *const *names, size_t count, const char *name) {
-    size_t index;
-    for (index = 0; index < count; index++)
+    for (size_t index = 0; index < count; index++)
         if (strcmp(names[index], name) == 0)
             return 1;
     return 0;
 }
 
 static void test_requirements(const char *path) {
-    vkrt_requirements any = {0}, streamed = {0}, less = {0};
-    any.size = streamed.size = sizeof any;
+    vkrt_requirements any = {.size = sizeof any}, streamed = {.size = sizeof streamed};
+    vkrt_requirements less = {.size = sizeof(size_t) + sizeof less.api_version};
     EXPECT(vkrt_required_features(NULL, NULL, &any) == VKRT_OK);
     EXPECT(strcmp(any.api_version, "1.1") == 0 && any.queue_flags == VK_QUEUE_COMPUTE_BIT);
     EXPECT(any.feature_count == 0 && any.extension_count == 0);
@@ -43,12 +42,9 @@ static void test_requirements(const char *path) {
     EXPECT(has(streamed.extensions, streamed.extension_count, "VK_KHR_timeline_semaphore"));
     EXPECT(vkrt_required_features("no such file", NULL, &any) == VKRT_ERROR_SYSTEM);
     EXPECT(vkrt_required_features(NULL, NULL, NULL) == VKRT_ERROR_INPUT);
-    less.size = sizeof(size_t) + sizeof less.api_version;
     EXPECT(vkrt_required_features(NULL, NULL, &less) == VKRT_OK && less.api_version[0] == '1');
     EXPECT(less.features == NULL && less.queue_flags == 0);
 }
-
-static int is_compiled(const char *path) { return strstr(path, ".vkx") != NULL; }
 
 /* What is refused; submissions.c has what is not. */
 static void test_submissions(vkrt_program program) {
@@ -80,29 +76,24 @@ static void test_submissions(vkrt_program program) {
 static void test_second_program(const char *path, const vkrt_options *options, vkrt_tensor *in,
                                 vkrt_tensor *out) {
     vkrt_program first, second;
-    size_t none = 0, one = 0, two = 0, after = 0;
-    EXPECT(vkrt_live_objects(&none) == VKRT_OK);
+    size_t none = live_objects(), one;
     EXPECT(vkrt_load(path, options, &first) == VKRT_OK);
-    EXPECT(vkrt_live_objects(&one) == VKRT_OK);
+    one = live_objects();
     EXPECT(vkrt_load(path, options, &second) == VKRT_OK);
-    EXPECT(vkrt_live_objects(&two) == VKRT_OK && two - one == one - none);
+    EXPECT(live_objects() - one == one - none);
     EXPECT(vkrt_close(first) == VKRT_OK);
     EXPECT(vkrt_run(second, NULL, NULL, in, 1, out, 1) == VKRT_OK);
     EXPECT(vkrt_close(second) == VKRT_OK);
-    EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == none);
+    EXPECT(live_objects() == none);
 }
 
 static void test_runs(const char *path, vkrt_host_device *host) {
     static float x[3 * 30], y[3 * 10];
-    vkrt_tensor in = {0}, out = {0};
-    vkrt_options options = {0};
+    vkrt_tensor in = TENSOR(x), out = TENSOR(y);
+    vkrt_options options = {.size = sizeof options, .host_device = host};
     vkrt_program program;
     queue_lock lock = {0, 0};
-    size_t before = 0, after = 0;
-    options.size = sizeof options;
-    options.host_device = host;
-    in.data = x, in.nbytes = sizeof x;
-    out.data = y, out.nbytes = sizeof y;
+    size_t before = live_objects();
     host->lock = take;
     EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT); /* no unlock */
     host->unlock = give;
@@ -111,7 +102,7 @@ static void test_runs(const char *path, vkrt_host_device *host) {
     EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT); /* two devices */
     options.device = NULL;
     options.weights = "stream";
-    if (is_compiled(path)) {
+    if (strstr(path, ".vkx") != NULL) {
         EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT);
     } else {
         EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_UNSUPPORTED);
@@ -121,7 +112,6 @@ static void test_runs(const char *path, vkrt_host_device *host) {
     host->size = 0;
     EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT);
     host->size = sizeof *host;
-    EXPECT(vkrt_live_objects(&before) == VKRT_OK);
     EXPECT(vkrt_load(path, &options, &program) == VKRT_OK);
     lock.taken = 0;
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_OK);
@@ -130,7 +120,7 @@ static void test_runs(const char *path, vkrt_host_device *host) {
     test_second_program(path, &options, &in, &out);
     EXPECT(vkrt_close(program) == VKRT_OK);
     EXPECT(vkrt_wait(program, NULL) == VKRT_ERROR_CLOSED);
-    EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == before);
+    EXPECT(live_objects() == before);
     printf("runs %g\n", y[0]);
 }
 

@@ -1,5 +1,4 @@
 /* A host's own device, made with what a test asks for, and as the library takes it. */
-#include <stdlib.h>
 #include <vulkan/vulkan.h>
 
 #include "expect.h"
@@ -19,32 +18,26 @@ static VkQueue queue;
 
 /* Of a version of Vulkan, with a chain of features or NULL. */
 static void make_device(uint32_t version, const void *features) {
-    VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
-    VkInstanceCreateInfo about_instance = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
-    VkDeviceQueueCreateInfo about_queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-    VkDeviceCreateInfo about_device = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
-    uint32_t count = 1;
+    VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = version};
+    VkInstanceCreateInfo about_instance = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                           .pApplicationInfo = &application};
     float priority = 1;
-    application.apiVersion = version;
-    about_instance.pApplicationInfo = &application;
+    VkDeviceQueueCreateInfo about_queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                           .queueCount = 1, .pQueuePriorities = &priority};
+    VkDeviceCreateInfo about_device = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, features,
+                                       .queueCreateInfoCount = 1,
+                                       .pQueueCreateInfos = &about_queue};
+    uint32_t count = 1;
     MUST(vkCreateInstance(&about_instance, NULL, &instance));
     if (vkEnumeratePhysicalDevices(instance, &count, &physical) < 0 || !count)
         exit(1);
-    about_queue.queueCount = 1;
-    about_queue.pQueuePriorities = &priority;
-    about_device.pNext = features;
-    about_device.queueCreateInfoCount = 1;
-    about_device.pQueueCreateInfos = &about_queue;
     MUST(vkCreateDevice(physical, &about_device, NULL, &device));
     vkGetDeviceQueue(device, 0, 0, &queue);
 }
 
 static vkrt_host_device host_device(void) {
-    vkrt_host_device host = {0};
-    host.size = sizeof host;
-    host.instance = instance, host.physical_device = physical;
-    host.device = device, host.queue = queue;
-    return host;
+    return (vkrt_host_device){.size = sizeof(vkrt_host_device), .instance = instance,
+                              .physical_device = physical, .device = device, .queue = queue};
 }
 
 /* It is still the host's. */

@@ -6,7 +6,7 @@
 static float input[90], output[30];
 
 static int run(vkrt_program program) {
-    vkrt_tensor in = {input, sizeof input, 0, 0, {0}}, out = {output, sizeof output, 0, 0, {0}};
+    vkrt_tensor in = TENSOR(input), out = TENSOR(output);
     return vkrt_run(program, NULL, NULL, &in, 1, &out, 1);
 }
 

@@ -2,9 +2,6 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,24 +11,8 @@
 static float input[90], output[30], other[30];
 
 static int run(vkrt_program program, float *result) {
-    vkrt_tensor in = {0}, out = {0};
-    in.data = input;
-    in.nbytes = sizeof input;
-    out.data = result;
-    out.nbytes = sizeof output;
+    vkrt_tensor in = TENSOR(input), out = {.data = result, .nbytes = sizeof output};
     return vkrt_run(program, NULL, NULL, &in, 1, &out, 1);
-}
-
-static void *read_all(const char *path, size_t *nbytes, size_t before) {
-    FILE *file = fopen(path, "rb");
-    char *data;
-    fseek(file, 0, SEEK_END);
-    *nbytes = (size_t)ftell(file);
-    rewind(file);
-    data = calloc(1, before + *nbytes);
-    EXPECT(fread(data + before, 1, *nbytes, file) == *nbytes);
-    fclose(file);
-    return data;
 }
 
 static void test_sources(const char *path) {
@@ -42,13 +23,13 @@ static void test_sources(const char *path) {
     char name[] = "/tmp/vkrt-part-XXXXXX";
     EXPECT(vkrt_load(path, NULL, &program) == VKRT_OK);
     EXPECT(run(program, output) == VKRT_OK);
-    data = read_all(path, &nbytes, 0);
+    data = read_file(path, 0, &nbytes);
     EXPECT(vkrt_load_memory(data, nbytes, NULL, &second) == VKRT_OK);
     EXPECT(run(second, other) == VKRT_OK && memcmp(output, other, sizeof output) == 0);
     EXPECT(vkrt_close(second) == VKRT_OK);
     free(data);
     /* A part of a file that begins in the middle of a page, as in an Android package */
-    data = read_all(path, &nbytes, 5004);
+    data = read_file(path, 5004, &nbytes);
     fd = mkstemp(name);
     unlink(name);
     EXPECT(write(fd, data, 5004 + nbytes) == (ssize_t)(5004 + nbytes));
@@ -67,8 +48,9 @@ static void test_sources(const char *path) {
 static void test_errors(const char *path) {
     vkrt_program program = NULL;
     vkrt_options options = {0};
-    vkrt_tensor in = {0}, out = {0};
-    vkrt_tensor_info info = {0};
+    vkrt_tensor in = {.data = input, .nbytes = sizeof input - 4};
+    vkrt_tensor out = {.data = output, .nbytes = 8};
+    vkrt_tensor_info info = {.size = sizeof info};
     EXPECT(vkrt_load("/nowhere.pte", NULL, &program) == VKRT_ERROR_SYSTEM);
     EXPECT(program == NULL && vkrt_last_error() == VKRT_ERROR_SYSTEM);
     EXPECT(strstr(vkrt_last_error_text(), "/nowhere.pte") != NULL);
@@ -84,10 +66,6 @@ static void test_errors(const char *path) {
     EXPECT(vkrt_load(path, &options, &program) != VKRT_OK && program == NULL);
     options.device = "#0";
     EXPECT(vkrt_load(path, &options, &program) == VKRT_OK);
-    in.data = input;
-    in.nbytes = sizeof input - 4;
-    out.data = output;
-    out.nbytes = 8;
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_ERROR_INPUT);
     in.nbytes = sizeof input;
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_ERROR_CAPACITY);
@@ -102,7 +80,6 @@ static void test_errors(const char *path) {
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_ERROR_INPUT);
     in.dtype = 77;
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_ERROR_INPUT);
-    info.size = sizeof info;
     EXPECT(vkrt_input_get(program, NULL, 1, &info) == VKRT_ERROR_INPUT);
     EXPECT(vkrt_close(program) == VKRT_OK);
     EXPECT(vkrt_close(program) == VKRT_ERROR_CLOSED);
@@ -143,11 +120,10 @@ static void remember(char *text, size_t size) {
 
 int main(int count, char **words) {
     static char before[65536], after[65536];
-    int index;
     if (count != 2)
         return 2;
     remember(before, sizeof before);
-    for (index = 0; index < 90; index++)
+    for (int index = 0; index < 90; index++)
         input[index] = (float)(index % 7) / 7 - 0.5f;
     printf("version %s\n", vkrt_version());
     test_sources(words[1]);
@@ -155,9 +131,6 @@ int main(int count, char **words) {
     test_forks();
     remember(after, sizeof after);
     EXPECT(strcmp(before, after) == 0);
-    {
-        size_t live = 1;
-        EXPECT(vkrt_live_objects(&live) == VKRT_OK && live == 0);
-    }
+    EXPECT(live_objects() == 0);
     return failures != 0;
 }

@@ -15,10 +15,8 @@ static values given, expected;
 static void load(const char *path, const char *weights, const char *storage) {
     static const char *const features[] = {"timelineSemaphore"};
     vkrt_host_device host = host_device();
-    vkrt_options options = {0};
+    vkrt_options options = {.size = sizeof options, .host_device = &host};
     host.features = features, host.feature_count = 1;
-    options.size = sizeof options;
-    options.host_device = &host;
     options.weights = weights != NULL && *weights ? weights : NULL;
     options.storage = storage != NULL && *storage ? storage : NULL;
     if (vkrt_load(path, &options, &program) != VKRT_OK) {
@@ -39,51 +37,46 @@ typedef struct {
 static size_t texels(size_t nbytes) { return (nbytes + 15) / 16 * 16; }
 
 static void make_buffers(buffers *made, size_t offset) {
-    size_t i;
     memset(made, 0, sizeof *made);
     made->offset = offset;
-    made->run.size = sizeof made->run;
-    made->run.inputs = made->inputs, made->run.input_count = given.count;
-    made->run.outputs = made->outputs, made->run.output_count = expected.count;
-    for (i = 0; i < given.count; i++) {
+    made->run = (vkrt_submission){.size = sizeof made->run, .inputs = made->inputs,
+                                  .input_count = given.count, .outputs = made->outputs,
+                                  .output_count = expected.count};
+    for (size_t i = 0; i < given.count; i++) {
         made->in[i] = make_buffer(offset + given.nbytes[i] + ALIGNED);
         memcpy(made->in[i].bytes + offset, given.data[i], given.nbytes[i]);
-        made->inputs[i].buffer = (uint64_t)made->in[i].handle;
-        made->inputs[i].offset = offset, made->inputs[i].nbytes = given.nbytes[i];
+        made->inputs[i] = (vkrt_buffer){(uint64_t)made->in[i].handle, offset, given.nbytes[i]};
     }
-    for (i = 0; i < expected.count; i++) {
-        made->out[i] = make_buffer(offset + texels(expected.nbytes[i]) + ALIGNED);
-        made->outputs[i].buffer = (uint64_t)made->out[i].handle;
-        made->outputs[i].offset = offset, made->outputs[i].nbytes = texels(expected.nbytes[i]);
+    for (size_t i = 0; i < expected.count; i++) {
+        size_t nbytes = texels(expected.nbytes[i]);
+        made->out[i] = make_buffer(offset + nbytes + ALIGNED);
+        made->outputs[i] = (vkrt_buffer){(uint64_t)made->out[i].handle, offset, nbytes};
     }
 }
 
 static void destroy_buffers(buffers *made) {
-    size_t i;
-    for (i = 0; i < given.count; i++)
+    for (size_t i = 0; i < given.count; i++)
         destroy(&made->in[i]);
-    for (i = 0; i < expected.count; i++)
+    for (size_t i = 0; i < expected.count; i++)
         destroy(&made->out[i]);
 }
 
 static void forget(buffers *made) {
-    size_t i;
-    for (i = 0; i < expected.count; i++)
+    for (size_t i = 0; i < expected.count; i++)
         memset(made->out[i].bytes, GUARD, made->offset + texels(expected.nbytes[i]) + ALIGNED);
 }
 
 /* The outputs are there, inputs are as they were, and nothing beside was written. */
 static int is_right(const buffers *made) {
-    size_t i, k;
     int right = 1;
-    for (i = 0; i < given.count; i++)
+    for (size_t i = 0; i < given.count; i++)
         right &= !memcmp(made->in[i].bytes + made->offset, given.data[i], given.nbytes[i]);
-    for (i = 0; i < expected.count; i++) {
+    for (size_t i = 0; i < expected.count; i++) {
         const unsigned char *bytes = made->out[i].bytes + made->offset;
         right &= !memcmp(bytes, expected.data[i], expected.nbytes[i]);
-        for (k = 0; k < made->offset; k++)
+        for (size_t k = 0; k < made->offset; k++)
             right &= made->out[i].bytes[k] == GUARD;
-        for (k = 0; k < ALIGNED; k++)
+        for (size_t k = 0; k < ALIGNED; k++)
             right &= bytes[texels(expected.nbytes[i]) + k] == GUARD;
     }
     return right;
@@ -101,9 +94,8 @@ typedef struct {
 
 static void put_order(order *made, buffers *run) {
     made->line = make_semaphore(VK_SEMAPHORE_TYPE_TIMELINE);
-    made->wait.semaphore = made->signal.semaphore = (uint64_t)made->line;
-    made->wait.is_timeline = made->signal.is_timeline = 1;
-    made->wait.value = 1, made->signal.value = 2;
+    made->wait = (vkrt_semaphore){(uint64_t)made->line, .value = 1, .is_timeline = 1};
+    made->signal = (vkrt_semaphore){(uint64_t)made->line, .value = 2, .is_timeline = 1};
     run->run.waits = &made->wait, run->run.wait_count = 1;
     run->run.signals = &made->signal, run->run.signal_count = 1;
 }
@@ -117,14 +109,12 @@ static void take_order(order *made, buffers *run) {
 
 static void test_places(buffers *aligned, buffers *odd) {
     uint64_t in_place = 1, copied = 0, all = 0;
-    size_t i;
-    int run;
     EXPECT(vkrt_wait(program, NULL) == VKRT_OK); /* nothing was submitted */
-    for (i = 0; i < given.count; i++)
+    for (size_t i = 0; i < given.count; i++)
         all += given.nbytes[i];
-    for (i = 0; i < expected.count; i++)
+    for (size_t i = 0; i < expected.count; i++)
         all += expected.nbytes[i];
-    for (run = 0; run < 3; run++) {
+    for (int run = 0; run < 3; run++) {
         forget(aligned);
         forget(odd);
         EXPECT(submit(aligned, &in_place) == VKRT_OK);
@@ -139,10 +129,9 @@ static void test_places(buffers *aligned, buffers *odd) {
 static void test_order(buffers *run) {
     VkSemaphore before = make_semaphore(VK_SEMAPHORE_TYPE_BINARY);
     VkSemaphore after = make_semaphore(VK_SEMAPHORE_TYPE_BINARY);
-    vkrt_semaphore wait = {0}, signal = {0};
+    vkrt_semaphore wait = {(uint64_t)before}, signal = {(uint64_t)after};
     order line;
     forget(run);
-    wait.semaphore = (uint64_t)before, signal.semaphore = (uint64_t)after;
     run->run.waits = &wait, run->run.wait_count = 1;
     run->run.signals = &signal, run->run.signal_count = 1;
     submit_nothing(NULL, &before);
@@ -199,18 +188,15 @@ static void test_cancelling(buffers *run) {
 /* A run over memory waits for the one that was submitted; that one's result stays. */
 static void test_memory(buffers *run) {
     vkrt_tensor in[MOST], out[MOST];
-    size_t i;
-    memset(in, 0, sizeof in);
-    memset(out, 0, sizeof out);
-    for (i = 0; i < given.count; i++)
-        in[i].data = given.data[i], in[i].nbytes = given.nbytes[i];
-    for (i = 0; i < expected.count; i++)
-        out[i].data = malloc(expected.nbytes[i]), out[i].nbytes = expected.nbytes[i];
+    for (size_t i = 0; i < given.count; i++)
+        in[i] = (vkrt_tensor){given.data[i], given.nbytes[i]};
+    for (size_t i = 0; i < expected.count; i++)
+        out[i] = (vkrt_tensor){malloc(expected.nbytes[i]), expected.nbytes[i]};
     forget(run);
     EXPECT(submit(run, NULL) == VKRT_OK);
     EXPECT(vkrt_run(program, NULL, NULL, in, given.count, out, expected.count) == VKRT_OK);
     EXPECT(is_right(run) && vkrt_wait(program, NULL) == VKRT_OK);
-    for (i = 0; i < expected.count; i++) {
+    for (size_t i = 0; i < expected.count; i++) {
         EXPECT(memcmp(out[i].data, expected.data[i], expected.nbytes[i]) == 0);
         free(out[i].data);
     }
@@ -221,21 +207,21 @@ static void test_memory(buffers *run) {
 static void test_many(void) {
     enum { MANY = 12 };
     static buffers many[MANY];
-    size_t before = 0, less = 0, more = 0;
-    int i, turn;
-    EXPECT(vkrt_release_buffers(program) == VKRT_OK && vkrt_live_objects(&before) == VKRT_OK);
-    for (i = 0; i < MANY; i++)
-        make_buffers(&many[i], ALIGNED * (size_t)(i + 1));
-    for (turn = 0; turn < 2; turn++)
-        for (i = 0; i < MANY; i++) {
+    size_t before;
+    EXPECT(vkrt_release_buffers(program) == VKRT_OK);
+    before = live_objects();
+    for (size_t i = 0; i < MANY; i++)
+        make_buffers(&many[i], ALIGNED * (i + 1));
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < MANY; i++) {
             forget(&many[i]);
             EXPECT(submit(&many[i], NULL) == VKRT_OK && vkrt_wait(program, NULL) == VKRT_OK);
             EXPECT(is_right(&many[i]));
         }
-    EXPECT(vkrt_live_objects(&more) == VKRT_OK && more > before);
+    EXPECT(live_objects() > before);
     EXPECT(submit(&many[0], NULL) == VKRT_OK && vkrt_release_buffers(program) == VKRT_OK);
-    EXPECT(vkrt_live_objects(&less) == VKRT_OK && less == before);
-    for (i = 0; i < MANY; i++)
+    EXPECT(live_objects() == before);
+    for (int i = 0; i < MANY; i++)
         destroy_buffers(&many[i]);
     EXPECT(vkrt_wait(program, NULL) == VKRT_OK);
     printf("many\n");
@@ -246,11 +232,10 @@ static void test_overlap(size_t behind) {
     buffer room = make_buffer(ROOM);
     buffers run;
     uint64_t copied = 0;
-    int turn;
     make_buffers(&run, ALIGNED);
     run.inputs[0].buffer = run.outputs[0].buffer = (uint64_t)room.handle;
     run.outputs[0].offset += behind;
-    for (turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < 2; turn++) {
         memcpy(room.bytes + ALIGNED, given.data[0], given.nbytes[0]);
         EXPECT(submit(&run, &copied) == VKRT_OK && vkrt_wait(program, NULL) == VKRT_OK);
         EXPECT(copied >= given.nbytes[0]);
@@ -337,15 +322,12 @@ static void test_closing(buffers *run) {
 /* The bytes of a file, one value behind the other */
 static void read_values(const char *path, values *found, int outputs) {
     FILE *file = fopen(path, "rb");
-    vkrt_method_info method = {0};
-    size_t i;
-    method.size = sizeof method;
+    vkrt_method_info method = {.size = sizeof method};
     if (file == NULL || vkrt_method_get(program, 0, &method) != VKRT_OK)
         exit(1);
     found->count = outputs ? method.output_count : method.input_count;
-    for (i = 0; i < found->count; i++) {
-        vkrt_tensor_info info = {0};
-        info.size = sizeof info;
+    for (size_t i = 0; i < found->count; i++) {
+        vkrt_tensor_info info = {.size = sizeof info};
         if ((outputs ? vkrt_output_get : vkrt_input_get)(program, NULL, i, &info) != VKRT_OK)
             exit(1);
         found->nbytes[i] = (size_t)info.nbytes;
@@ -359,13 +341,12 @@ static void read_values(const char *path, values *found, int outputs) {
 int main(int count, char **words) {
     static buffers aligned, odd;
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-    size_t before = 0, after = 0;
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, NULL, VK_TRUE};
+    size_t before;
     if (count < 4)
         return 2;
-    timeline.timelineSemaphore = VK_TRUE;
     make_device(VK_API_VERSION_1_2, &timeline);
-    EXPECT(vkrt_live_objects(&before) == VKRT_OK);
+    before = live_objects();
     load(words[1], count > 4 ? words[4] : NULL, count > 5 ? words[5] : NULL);
     read_values(words[2], &given, 0);
     read_values(words[3], &expected, 1);
@@ -384,7 +365,7 @@ int main(int count, char **words) {
     test_refusals(&aligned);
     test_forks(&odd);
     test_closing(&aligned);
-    EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == before);
+    EXPECT(live_objects() == before);
     destroy_buffers(&aligned);
     destroy_buffers(&odd);
     free_values(&given);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,16 @@ def measured(baseline: dict[str, Any]) -> dict[str, Any]:
     for (device, model), summary in zip(jobs, found):
         result.setdefault(device, {})[model] = summary
     return result
+
+
+def text_of(baseline: dict[str, Any]) -> str:
+    """A baseline as JSON, with a line for each program."""
+    devices = []
+    for device, models in baseline.items():
+        lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(found)}"
+                           for name, found in models.items())
+        devices.append(f" {json.dumps(device)}: {{\n{lines}\n }}")
+    return "{\n" + ",\n".join(devices) + "\n}\n"
 
 
 def worse(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
