@@ -98,6 +98,11 @@ class Node:
             # `args` compares runtime scalars by their bounds alone.
             and list(self.tensors()) == list(other.tensors()))
 
+    def with_tensors(self, others: Mapping[Tensor, Tensor]) -> Node:
+        """The same node with some of the tensors that it reads replaced by others."""
+        return replace(self, args=replaced(self.args, others), attributes={
+            name: replaced(value, others) for name, value in self.attributes.items()})
+
     def update_args(self) -> None:
         """Sets `args` to the formulas with the bounds that their symbols have now."""
         self.args = bounded(self.formulas)

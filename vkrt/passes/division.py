@@ -17,8 +17,7 @@ class DivisionCandidate:
     """A run of nodes in strips or in slices.
 
     Attributes:
-        run: the nodes, and how they are divided.
-        nbytes: the most bytes that are alive at one of them.
+        nbytes: the most bytes that are alive at one of the nodes.
         seconds: the expected time of the nodes.
     """
 

@@ -1,9 +1,8 @@
 """Which runs of nodes are done in parts: those that give the smallest arena by sizes of tensors, or
 the smallest one in about the same time.
 
-A run is a `Region`, in strips of rows, or a `Chain`, in slices of hidden channels; in a
-`RecomputedRun` some nodes are done twice. Bytes are those of tensors as kernels pad them, without
-other memory of kernels. Times are estimates from a driver's figures.
+A run is a `Region` in strips of rows, a `Chain` in slices of hidden channels, or a `RecomputedRun`.
+Bytes are those of tensors as kernels pad them, and times are estimates from a driver's figures.
 """
 
 from __future__ import annotations
@@ -60,17 +59,17 @@ class Step(NamedTuple):
 def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bool = True
                    ) -> list[Run]:
     """The fastest runs with about the lowest peak of bytes alive at a node (`SLACK`), in their
-    order. No two runs share a node. Empty where the peak does not become lower.
-
-    In graphs with dynamic sizes nothing is done twice.
+    order. No two runs share a node. Empty where the peak does not become lower. In graphs with
+    dynamic sizes nothing is done twice.
 
     Args:
         strips, slices: which kinds of runs there may be.
     """
-    twice = recomputed(graph) if strips and not graph.is_dynamic else None
+    twice = (recomputed(graph) if strips and not graph.is_dynamic
+             else RecomputedGraph(graph, ()))
     ways = _Ways(graph, target, twice)
     if slices:
-        ways.add(slice_candidates(graph, ways.live, target, ways.seconds), False)
+        ways.add(slice_candidates(graph, ways.live, target, ways.seconds))
     most = max(ways.live.at_node, default=0)
     least, ceiling = most, max(ways.sizes, default=0)
     while ceiling:
@@ -85,7 +84,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
             break
     if least >= most:
         return []
-    return list(_runs(ways.cheapest(int(least * (1 + SLACK))) or [], graph, twice))
+    return list(_runs(ways.cheapest(int(least * (1 + SLACK))) or [], twice))
 
 
 class _Ways:
@@ -97,9 +96,8 @@ class _Ways:
         sizes: the bytes that are alive at nodes that are done as a whole.
     """
 
-    def __init__(self, graph: Graph, target: Target, twice: RecomputedGraph | None):
+    def __init__(self, graph: Graph, target: Target, twice: RecomputedGraph):
         self._twice = twice
-        self._places = range(len(graph.nodes) + 1) if twice is None else twice.places
         self._ends: dict[Place, list[Step]] = {}
         self.live, self.seconds = _whole(graph, target)
         total = sum(self.seconds)
@@ -109,28 +107,26 @@ class _Ways:
         self._strips = [(StripCandidates(graph, self.live, target, self.seconds, more), False)]
         self._add_whole(self.live, self.seconds, False)
         self.sizes = set(self.live.at_node)
-        if twice is not None:
+        if twice.again:
             live, seconds = _whole(twice.graph, target, twice.again)
             self._strips.append((StripCandidates(twice.graph, live, target, seconds, more,
-                                              twice.cuts, twice.recomputes), True))
+                                                 twice.cuts, twice.recomputes), True))
             self._add_whole(live, seconds, True)
             self.sizes.update(live.at_node)
 
-    def add(self, candidates: Iterator[DivisionCandidate], is_recomputed: bool) -> None:
-        """Adds runs of one of the graphs."""
+    def add(self, candidates: Iterator[DivisionCandidate], is_recomputed: bool = False) -> None:
         for candidate in candidates:
             run = candidate.run
             self._add(run.start, run.end, candidate.nbytes, candidate.seconds, run, is_recomputed)
 
     def add_strips(self, floor: int, ceiling: int) -> None:
-        """Adds regions (see `StripCandidates.between`)."""
         for candidates, is_recomputed in self._strips:
             self.add(candidates.between(floor, ceiling), is_recomputed)
 
     def _add_whole(self, live: Liveness, seconds: Sequence[float], is_recomputed: bool) -> None:
-        """Adds the nodes of a graph as a whole; nodes that both graphs have are added once."""
+        """Adds the nodes of a graph as a whole; nodes that both graphs have only once."""
         for index, nbytes in enumerate(live.at_node):
-            if not is_recomputed or self._twice is None or self._twice.recomputes(index, index + 1):
+            if not is_recomputed or self._twice.recomputes(index, index + 1):
                 self._add(index, index + 1, nbytes, seconds[index], None, is_recomputed)
 
     def _add(self, first: int, last: int, nbytes: int, seconds: float,
@@ -140,11 +136,10 @@ class _Ways:
             Step(start, end, first, last, nbytes, seconds, run, is_recomputed))
 
     def _place(self, index: int, is_recomputed: bool) -> Place:
-        place = index if is_recomputed else self._places[index]
-        return place, is_recomputed and self._twice is not None and self._twice.is_inside(place)
+        place = index if is_recomputed else self._twice.places[index]
+        return place, is_recomputed and self._twice.is_inside(place)
 
     def all_sizes(self) -> list[int]:
-        """The numbers of bytes that are alive at steps, ascending, each once."""
         return sorted({step.nbytes for steps in self._ends.values() for step in steps})
 
     def cheapest(self, most: int) -> list[Step] | None:
@@ -158,7 +153,7 @@ class _Ways:
                 if step.nbytes <= most and time < found[0]:
                     found = time, step
             best[end] = found
-        place = self._places[-1], False
+        place = self._twice.places[-1], False
         if best[place][0] > self._limit or best[place][0] == math.inf:
             return None
         steps: list[Step] = []
@@ -171,11 +166,8 @@ class _Ways:
 
 def _whole(graph: Graph, target: Target, again: Collection[int] = ()
            ) -> tuple[Liveness, list[float]]:
-    """The liveness of a graph, and the seconds that each of its nodes takes as a whole.
-
-    Args:
-        again: see `Liveness`.
-    """
+    """The liveness of a graph (`again`: see there), and the seconds that each node takes as a
+    whole."""
     live = Liveness(graph, again)
     for index, node in enumerate(graph.nodes):
         if max(map(padded_bytes, node.outs)) > target.max_buffer_range:
@@ -183,15 +175,13 @@ def _whole(graph: Graph, target: Target, again: Collection[int] = ()
     return live, [node_seconds(node, target.speed) for node in graph.nodes]
 
 
-def _runs(steps: Sequence[Step], graph: Graph, twice: RecomputedGraph | None) -> Iterator[Run]:
-    """The runs of these steps."""
+def _runs(steps: Sequence[Step], twice: RecomputedGraph) -> Iterator[Run]:
     for is_recomputed, group in groupby(steps, lambda step: step.is_recomputed):
         some = list(group)
         runs = [step.run for step in some if step.run is not None]
         if is_recomputed:
-            assert twice is not None
             first, last = some[0].first, some[-1].last
             yield RecomputedRun(twice.places.index(first), twice.places.index(last), twice.graph,
-                              first, last, runs)
+                                first, last, runs)
         else:
             yield from runs

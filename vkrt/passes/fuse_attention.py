@@ -4,9 +4,9 @@
     weights = softmax(scores * scale + mask)
     out = bmm(weights, v)
 
-Views and copies may stand between these nodes; the factor and the mask may be missing. The fused
-node does attention in blocks (`vkrt.ops.attention_blocks`): the scores never exist as a whole.
-Where the scores have few bytes, the nodes and their kernels stay.
+Views and copies may stand between these nodes, and the factor and the mask may be missing. The
+fused node does attention in blocks (`vkrt.ops.attention_blocks`): the scores never exist as a
+whole.
 """
 
 from __future__ import annotations
@@ -87,11 +87,8 @@ def _keeps_order(found: _Scores, last: int) -> bool:
 
 
 def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
-    """How the first factor of a product is made; None where that is no attention.
-
-    Args:
-        place: which argument the scores are in a sum with a mask, 0 or 1.
-    """
+    """How the first factor of a product is made; None where that is no attention. In a sum with a
+    mask the scores are the argument `place`, 0 or 1."""
     graph, softmax, mask, scale = rewrite.graph, None, None, 1.0
     heads: tuple[int, ...] | None = None
     value, done = graph.nodes[last].args[0], [last]

@@ -37,8 +37,8 @@ NORM_BYTES = 2 << 20
 def fuse_rows(graph: Graph, _target: Target) -> Graph:
     """Layers of one row become one node, and do the norm and the quantization of the row.
 
-    At other sizes of a dynamic graph there may be one row. The weights that one kernel reads there
-    are co-resident (`Graph.co_resident`) at these sizes, too.
+    At other sizes of a dynamic graph there may be one row: the weights that one kernel reads there
+    are co-resident (`Graph.co_resident`).
     """
     if not any(declared(node, "of_row") for node in graph.nodes):
         return graph
@@ -102,7 +102,6 @@ class _Rows:
         any_rows: whether layers of several rows are treated as layers of one row.
 
     Attributes:
-        graph: so far.
         groups: sets of numbers of layers (before this pass) whose weights one kernel reads, or
             several kernels that do the same norm.
     """
@@ -118,7 +117,6 @@ class _Rows:
                          for index, node in enumerate(graph.nodes)}
 
     def fused(self) -> Graph:
-        """The graph after all stages."""
         for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_qparams,
                       self._fuse_norms):
             stage()
@@ -128,8 +126,7 @@ class _Rows:
         return self.graph
 
     def _key(self, node: Node) -> Any:
-        """A key that is equal for nodes that one kernel can do; None for a node that is no layer of
-        one row."""
+        """Equal for nodes that one kernel can do; None for a node that is no layer of one row."""
         layer = self._layer(node)
         return layer.key if layer is not None and (layer.is_one or self._any_rows) else None
 
@@ -140,8 +137,7 @@ class _Rows:
 
     def _put(self, rewrite: Rewrite, index: int, node: Node, layers: Collection[int],
              gone: Collection[int] = ()) -> None:
-        """Puts a node in the place of another one; the new node has the layers of the nodes
-        `layers`, which are alike."""
+        """Puts a node in the place of another one; it has the layers of the nodes `layers`."""
         self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
         self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
                                                   for layer in layers))

@@ -1,8 +1,7 @@
 """SiLU, and products with it.
 
-x * sigmoid(x), into which exporters decompose SiLU (swish), becomes `silu`. A product with a
-`silu`, as in gated layers of language models, becomes `vkrt.silu_mul`. The pass comes after the
-epilogues: a decomposed silu is no epilogue, because its argument is read twice.
+Exporters decompose SiLU (swish) into x * sigmoid(x). The pass comes after the epilogues: a
+decomposed silu is no epilogue, because its argument is read twice.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def _fuse_product(rewrite: Rewrite, index: int, node: Node) -> None:
 
 
 def _factors(node: Node) -> Iterable[tuple[Any, Any]]:
-    """The two factors of a product of tensors, in both orders; none of another node."""
+    """The two factors of a product of tensors, in both orders."""
     if node.op != MUL or len(node.args) < 2 or not all(
             isinstance(factor, Tensor) for factor in node.args[:2]):
         return ()

@@ -32,8 +32,8 @@ class Liveness:
             the copy that another node has made.
 
     Attributes:
-        root: the tensor in whose memory a tensor is: itself, the tensor that it is a view of, or
-            the one that it is written over.
+        root: the tensor in whose memory a tensor is: itself, the one that it is a view of, or the
+            one that it is written over.
         at_node: bytes that are alive at each node.
     """
 
@@ -123,8 +123,7 @@ class Liveness:
                 return
 
     def around(self, start: int, results: Collection[Tensor]) -> int:
-        """Bytes that are alive while nodes from `start` on are done in parts: the tensors alive
-        before these nodes, and their results."""
+        """Bytes of the tensors that are alive before the node `start`, and of `results`."""
         made = {self.root[out]: self._nbytes[out] for out in results}
         return self._before[start] + sum(made.values())
 
@@ -134,7 +133,7 @@ class Liveness:
 
     def cuts(self) -> set[int]:
         """The indices before which no more bytes are alive than before both neighbours, and both
-        ends of the graph. A run of nodes is worth beginning or ending only there."""
+        ends: a run of nodes is worth beginning or ending only there."""
         last = len(self._before) - 1
         return {0, last, *(index for index in range(1, last) if self._before[index] <= min(
             self._before[index - 1], self._before[index + 1]))}

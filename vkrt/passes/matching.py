@@ -16,7 +16,7 @@ class Uses:
     """Who makes and who reads the tensors of a graph.
 
     Attributes:
-        maker: the node that makes a tensor, by index.
+        maker: the index of the node that makes a tensor.
         readers: the nodes that read it, once for each time; also those whose predicate reads it.
     """
 
@@ -46,8 +46,8 @@ class Uses:
         return self.maker.get(value)
 
     def without_views(self, index: int | None) -> list[int]:
-        """The chain from a node back through views to the first node that is no view. The views
-        keep the last dimension, and nothing else reads them. Empty where there is no such node."""
+        """The chain from a node back through views, which keep the last dimension and have one
+        reader, to the first node that is no view. Empty where there is no such node."""
         chain: list[int] = []
         while index is not None:
             chain.append(index)
@@ -65,14 +65,9 @@ def declared(node: Node, what: str) -> Any:
     return getattr(operator(node.op), what, None)
 
 
-def takes_activation(head: Node, node: Node) -> bool:
-    """Whether the kernel of the first node can also do the second node, an activation."""
-    return does_activation(head, declared(node, "activation"))
-
-
-def does_activation(head: Node, activation: str | None) -> bool:
-    """Whether the kernel of a node can do an activation of this name."""
-    return activation in (declared(head, "takes_activation") or ())
+def takes_activation(node: Node, activation: str | None) -> bool:
+    """Whether the kernel of a node can also do an activation of this name."""
+    return activation in (declared(node, "takes_activation") or ())
 
 
 def arguments(node: Node) -> dict[str, Any] | None:

@@ -1,9 +1,8 @@
 """Tensors that are made twice, so that they take no memory in between.
 
 In squeeze-and-excite a tensor is multiplied by factors that are made of its means, so all of it is
-alive until the factors exist. Instead, the nodes that make it can be done twice, once for the means
-and once for the product, both times in strips (`vkrt.passes.strips`).
-`vkrt.passes.division_plan` chooses which nodes are.
+alive until the factors exist. Instead, the nodes that make it can be done once for the means and
+once for the product, both times in strips (`vkrt.passes.strips`).
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ class RecomputedGraph:
     """A graph in which all nodes that can be done twice are there twice.
 
     Attributes:
-        graph: with the repeated nodes.
         places: for each node of the original graph, and for its end, the index here.
         again: the indices of the repeated nodes.
         cuts: for each recomputation the index of its first repeated node, and the index behind its
@@ -113,17 +111,17 @@ class RecomputedGraph:
         return self._before[end + 1] > self._before[start]
 
 
-def recomputed(graph: Graph) -> RecomputedGraph | None:
-    """The graph with all nodes that can be done twice; None where there are none."""
+def recomputed(graph: Graph) -> RecomputedGraph:
+    """The graph with all nodes that can be done twice."""
     found: list[Recomputation] = []
-    uses = Uses(graph)
-    for each in _recomputations(graph, uses):
+    for each in _recomputations(graph):
         if not found or found[-1].second < each.nodes[0]:
             found.append(each)
-    return RecomputedGraph(graph, found) if found else None
+    return RecomputedGraph(graph, found)
 
 
-def _recomputations(graph: Graph, uses: Uses) -> Iterator[Recomputation]:
+def _recomputations(graph: Graph) -> Iterator[Recomputation]:
+    uses = Uses(graph)
     for second, node in enumerate(graph.nodes):
         for tensor in node.args:
             if isinstance(tensor, Tensor) and tensor in uses.maker and not uses.is_result(tensor):
@@ -173,15 +171,11 @@ def _can_recompute(node: Node) -> bool:
 
 
 def _again(node: Node, others: dict[Tensor, Tensor]) -> Node:
-    """A node that is done again.
-
-    Args:
-        others: tensors -> those that are made again in their place; the node's result is added.
-    """
+    """A node that is done again. `others` has, for each tensor made again, the new tensor; the
+    node's result is added."""
     (out,) = node.outs
     made = Tensor(out.sizes, out.dtype, name=out.name)
-    node = replace(node, args=replaced(node.args, others), outs=(made,), attributes={
-        name: replaced(value, others) for name, value in node.attributes.items()})
+    node = replace(node.with_tensors(others), outs=(made,))
     others[out] = made
     return node
 

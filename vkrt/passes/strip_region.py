@@ -22,9 +22,9 @@ class Region:
     """Nodes that are done in strips.
 
     In each strip the first node makes its next rows, and the nodes behind it the rows that can be
-    made of these. No row is made twice: rows that a later strip needs, too, are kept. When the
-    first node has made its last rows, the rows that other nodes still lack are made in the same
-    strip if they are few, and in further strips otherwise.
+    made of these. No row is made twice: rows that a later strip needs, too, are kept. Once the
+    first node has made its last rows, the rows that other nodes lack are made in the same strip if
+    they are few, and in further strips otherwise.
 
     Attributes:
         start, end: the first node, and the one behind the last, by their indices.
@@ -44,7 +44,6 @@ class Region:
     count: int = 1
 
     def size(self, tensor: Tensor) -> int:
-        """How many rows a tensor has."""
         return tensor.sizes[self.dims[tensor]]
 
     @cached_property
@@ -55,7 +54,6 @@ class Region:
 
     @property
     def most_rows(self) -> int:
-        """The most rows that a strip of the first node has."""
         out, _ = self.steps[0]
         done = [each[out] for each in self.progress()]
         return max(rows - before for before, rows in pairwise(done))
@@ -78,7 +76,7 @@ class Region:
 
     @cached_property
     def least(self) -> int:
-        """The fewest rows of a strip. Products have other kernels for a single row; but a row of an
+        """The fewest rows of a strip. Products have other kernels for a single row, but a row of an
         image has several pixels."""
         return 1 if all(out.rank == 4 and out.sizes[3] > 1 for out, _ in self.steps) else 2
 
@@ -98,8 +96,8 @@ class Region:
         """How many rows of each tensor that the nodes make exist after a strip.
 
         Args:
-            before: the same after the strip before. With it, a node makes only its share, even if
-                it could make more rows at once, as after the last rows of its input.
+            before: the same after the strip before: a node makes only its share, even if it could
+                make more rows at once, as after the last rows of its input.
         """
         steps = self.steps
         asked = {tensor for _, windows in steps for tensor in windows}
@@ -132,8 +130,8 @@ class Region:
 
     @cached_property
     def share(self) -> float:
-        """The share of all rows that one strip has. For the first node it is a multiple of 4 rows
-        where there are enough."""
+        """The share of all rows in one strip: of the first node a multiple of 4 rows if there are
+        enough."""
         out, windows = self.steps[0]
         rows = -(-self.size(out) // self.count)
         if self.size(out) >= 8 * self.count:
@@ -153,6 +151,5 @@ class Region:
 
 
 def _whole_units(rows: int, windows: Windows) -> int:
-    """`rows`, rounded up to whole units."""
     unit = max(window.unit for window in windows.values())
     return -(-rows // unit) * unit
