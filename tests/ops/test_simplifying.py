@@ -9,8 +9,8 @@ from small_graphs import SIZES, fused_and_apart, graph_of, kernels, strange, val
 from support import STORAGES, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.constants import only_number
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.scalars import only_number
 from vkrt.pte import Span
 from vkrt.work.tensor import Constant, Tensor
 

@@ -63,8 +63,7 @@ class Description:
             # These import all operators, which a cached plan does without
             from vkrt.dynamic.ranges import find_dynamic
             from vkrt.graph.build import build_graph
-            from vkrt.graph.wide import check_wide
-            from vkrt.graph.zeros import mark_zeros
+            from vkrt.graph.constants import check_wide, mark_zeros
             from vkrt.ops.registry import kernels, mutated
 
             for candidate in self.program.plans:

@@ -11,6 +11,7 @@ from vkrt import pte
 from vkrt.errors import FormatError
 from vkrt.graph import kernel_calls, prims
 from vkrt.graph.angles import widen_angles
+from vkrt.graph.constants import only_number
 from vkrt.graph.control import ControlFlow
 from vkrt.graph.counts import read_and_written_early
 from vkrt.graph.delegate import DelegateNodes
@@ -20,7 +21,6 @@ from vkrt.graph.masks import choose_by_masks
 from vkrt.graph.names import names_of
 from vkrt.graph.numbers import Number
 from vkrt.graph.pairs import Pairs
-from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.twins import join_twins
@@ -44,8 +44,7 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
             not say (`vkrt.dynamic.ranges.find_dynamic`).
         mutated: places of the arguments that an operator changes in place, by its name
             (`vkrt.ops.registry.mutated`).
-        external: the constants in `.ptd` files, if any.
-        data_files: the bytes of those files.
+        external: the constants in `.ptd` files, if any; `data_files`: the bytes of these.
 
     Raises:
         FormatError: the delegates and the plan contradict each other.
@@ -179,7 +178,6 @@ class Builder:
                                   predicate=self.predicate))
 
     def symbol(self, kind: str, args: tuple[Any, ...], bound: Number) -> Symbol:
-        """Adds a symbol."""
         made = Symbol(kind, args, bound)
         self.chain.append(made)
         return made
@@ -270,7 +268,6 @@ class Builder:
             self.follow(source, result)
 
     def set(self, value_id: int, tensor: Tensor) -> None:
-        """Gives a value of the program another tensor; a state holds it from then on."""
         old = self.values[value_id]
         if self.states.is_kept(value_id) and isinstance(old, Tensor):
             tensor = self.convert(tensor, old.dtype)

@@ -1,10 +1,10 @@
 """Control flow: which instructions of a method run, and in which order.
 
-A jump on numbers of the file (the rounds of `map` and `scan`, which compare integers of the file)
-is decided here. Such jumps are followed, so that a loop becomes as many copies of its nodes as it
-has rounds. A jump on a tensor (`torch.cond`) is decided when the method runs. The nodes of both
-branches then stand one after the other, each with its predicate; where both branches have written a
-value, a `where` selects one of the two. Only this `where` reads results of a branch outside of it.
+A jump on numbers of the file (the rounds of `map` and `scan`) is followed, so that a loop becomes
+as many copies of its nodes as it has rounds. A jump on a tensor (`torch.cond`) is decided when the
+method runs. The nodes of both branches then stand one after the other, each with its predicate;
+where both have written a value, a `where` selects one of the two. Only this `where` reads results
+of a branch outside of it.
 
 In the file a condition is a jump that skips the first branch if the condition is false. At the end
 of the first branch a jump on the constant False skips the second one. In both branches MoveCalls
@@ -27,13 +27,7 @@ DEEPEST = 50
 
 
 class ControlFlow:
-    """Gives the instructions of a method to the builder of its graph.
-
-    Args:
-        builder: see `vkrt.graph.build`; has `values`, `made`, `writes` and `predicate`, finds
-            views, takes single instructions, and counts what vkrt does not do in `unsupported`.
-        instructions: of the method.
-    """
+    """Gives the instructions of a method to the `vkrt.graph.build.Builder` of its graph."""
 
     def __init__(self, builder: Any, instructions: tuple[pte.Instruction, ...]):
         self.builder = builder
@@ -41,7 +35,6 @@ class ControlFlow:
         self._taken = 0
 
     def walk(self) -> None:
-        """Everything, from the first instruction on."""
         self._walk(0, len(self.instructions))
 
     def _walk(self, first: int, end: int) -> None:

@@ -11,9 +11,9 @@ from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph import counts
 from vkrt.graph.borders import match_inputs, match_outputs
+from vkrt.graph.constants import only_number
 from vkrt.graph.graph import MADE
 from vkrt.graph.overwrites import Overwrites
-from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
@@ -31,10 +31,9 @@ SELECT = "et_vk.select_as_symint.default"
 
 
 class DelegateNodes:
-    """Adds the nodes of one delegate call to a graph.
+    """Adds the nodes of one delegate call to the graph of a `vkrt.graph.build.Builder`.
 
     Args:
-        builder: of the graph, see `vkrt.graph.build`.
         blob: the graph that was read from the delegate.
         delegate: its number in the method.
     """
@@ -52,10 +51,7 @@ class DelegateNodes:
         self.states: set[int] = set()
 
     def join(self, args: Sequence[int]) -> None:
-        """Adds the nodes.
-
-        Args:
-            args: ids of the call's values: inputs, then outputs.
+        """Adds the nodes; `args` are the ids of the call's values: inputs, then outputs.
 
         Raises:
             FormatError: the delegate and the call contradict each other.
@@ -74,7 +70,6 @@ class DelegateNodes:
         builder.graph.file_arena += self._file_arena()
 
     def _divide(self, args: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """The call's inputs and outputs."""
         inputs, outputs = len(self.blob.input_ids), len(self.blob.output_ids)
         if len(args) < inputs + outputs:
             raise UnsupportedError(
@@ -133,7 +128,7 @@ class DelegateNodes:
         inner, outer = self.local[value_id], self.builder.values[outer_id]
         if isinstance(inner, pte.SymInt):
             if isinstance(outer, Tensor):
-                outer = self._read(outer, 0)
+                outer = self.builder.read(outer, 0)
             elif outer is None:
                 outer = self.builder.integer(outer_id)
             if isinstance(bounded(outer), float):
@@ -171,11 +166,6 @@ class DelegateNodes:
         result = [1 if size == 1 else next(symbols) for size in sizes]
         self.builder.chain += symbols_in(result)
         return result
-
-    def _read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer. It must be an element of an input, which
-        the host knows."""
-        return self.builder.read(tensor, element)
 
     def _resolve(self, value_id: int) -> Any:
         value = self.local[value_id]
@@ -252,7 +242,6 @@ class DelegateNodes:
         return self.local[value_id]
 
     def _write_state(self, value_id: int) -> Tensor:
-        """A new tensor for the value that an operator gives a state."""
         self.builder.refuse_predicated()
         return self.builder.states.write(self.delegate, value_id)
 
@@ -270,7 +259,7 @@ class DelegateNodes:
             tensor, index = args[0], args[2]
             # A tensor of one dimension, or of one element with any dimensions.
             if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
-                self.local[out] = self._read(tensor, index)
+                self.local[out] = self.builder.read(tensor, index)
             else:
                 self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
                 self.local[out] = 0

@@ -1,7 +1,7 @@
 """The graph of a method: its tensors and the operators on them, in order.
 
-All delegates of the method and the kernels between them are one list of nodes. A value that one
-delegate hands to the next is one tensor.
+All delegates and the kernels between them are one list of nodes; what one hands to the next is one
+tensor.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments and the attributes, in order, lists flattened; also the
-        tensors of runtime scalars."""
+        """The tensors among the arguments and the attributes, in order, lists flattened; also those
+        of runtime scalars."""
         if not self.attributes:
             return _tensors_in(self.args)
         nodes = list(self.nested())
@@ -81,8 +81,8 @@ class Node:
                         if isinstance(item, Node))
 
     def reads(self) -> Iterator[Tensor]:
-        """The tensors that must exist when the node runs: those of `tensors`, and the conditions of
-        its predicate."""
+        """The tensors that must exist when the node runs: `tensors` and the conditions of the
+        predicate."""
         if not self.predicate:
             return self.tensors()
         return chain(self.tensors(), (condition for condition, _ in self.predicate))
@@ -104,7 +104,6 @@ class Node:
             name: replaced(value, others) for name, value in self.attributes.items()})
 
     def update_args(self) -> None:
-        """Sets `args` to the formulas with the bounds that their symbols have now."""
         self.args = bounded(self.formulas)
 
     def __str__(self):
@@ -248,7 +247,6 @@ class Graph:
                 *(state.after for state in self.states)]
 
     def rewritten(self, nodes: Mapping[int, Node | None]) -> Graph:
-        """The same method with some nodes replaced; None removes a node."""
         return self.reordered((self.number_of(index), node) for index, old in enumerate(self.nodes)
                               if (node := nodes.get(index, old)) is not None)
 

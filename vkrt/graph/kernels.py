@@ -1,12 +1,12 @@
 """Kernels outside of a program's delegates for which the device has operators.
 
-The exporter leaves some operators to portable kernels between two delegates. Where the device has
-an operator for such a kernel (`vkrt.ops.registry.kernels`), the kernel becomes a node like those of
-the delegates, and nothing goes to the host and back. Other kernels run on the host.
+Where the device has an operator for a portable kernel (`vkrt.ops.registry.kernels`), the kernel
+becomes a node like those of the delegates, and nothing goes to the host and back. Other kernels run
+on the host.
 
 A kernel has the dtypes of the program: torch promotes its arguments, delegates may hold float16,
 and integers of 64 bits have 32 bits on the device (results agree with torch as long as every value
-fits into 32 bits). Conversions are inserted where an operator needs one dtype.
+fits). Conversions are inserted where an operator needs one dtype.
 """
 
 from __future__ import annotations
@@ -89,11 +89,8 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
 
 
 def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
-    """The nodes that do a kernel's work on the device; the node itself if the device cannot.
-
-    Args:
-        kernels: those that the device can run, by name.
-    """
+    """The nodes that do a kernel's work on the device, which can run `kernels`; the node itself if
+    it cannot."""
     kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
     if kernel is None or not known or not kernel.suits(kernel.arguments(node.args)):

@@ -1,5 +1,5 @@
-"""Arithmetic on numbers outside of a program's delegates (`executorch_prim`), and other kernels
-that loops need.
+"""Arithmetic on numbers outside of delegates (`executorch_prim`), and other kernels that loops
+need.
 
 A result of numbers in the file is computed here. A result that depends on sizes, or on numbers that
 inputs hold, becomes a `Symbol`.
@@ -30,11 +30,9 @@ def prim(name: str) -> str:
 
 
 def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]) -> Any:
-    """A function of numbers.
+    """A function of numbers, or of `Symbol`s among them.
 
     Args:
-        function: a result of `prim`.
-        args: numbers, or `Symbol`s among them.
         symbol: makes a `Symbol` from its kind, arguments and bound.
 
     Returns:
@@ -58,8 +56,6 @@ def take(builder: Any, name: str, args: Sequence[int]) -> bool:
     """Handles a kernel that makes a number, or a part of a tensor in a loop; False if it is none.
 
     Args:
-        builder: of the graph, see `vkrt.graph.build`.
-        name: of the kernel.
         args: ids of its arguments, and of its result.
     """
     if name == COPY_INDEX and len(args) == 3:

@@ -2,12 +2,10 @@
 
 A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
 (`select_as_symint`) and computes with both; outside of delegates numbers may be floats. Each such
-value is a `Symbol`; a graph keeps its symbols in the order of the file, so that each is evaluated
-after its arguments.
+value is a `Symbol`; a graph keeps its symbols in the order of the file.
 
 A number that is read from an input and decides no size, such as a position in a cache, can be left
-to the kernels: they read it from the input, and one command list serves all its values. Such a
-number is a `RuntimeScalar`.
+to the kernels, so that one command list serves all its values: a `RuntimeScalar`.
 """
 
 from __future__ import annotations
@@ -109,7 +107,6 @@ class Symbol:
 
 
 def size_of(tensor: Tensor, dim: int) -> Symbol:
-    """The size of a tensor's dimension, counted from the front."""
     return Symbol("size", (tensor, dim), tensor.sizes[dim])
 
 
