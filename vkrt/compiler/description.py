@@ -11,21 +11,15 @@ from vkrt.graph.graph import Graph
 from vkrt.plan.options import LoadOptions
 
 if TYPE_CHECKING:
-    from vkrt import pte
     from vkrt.compiler.planned import Planned
 
 
-class Description:
-    """The methods of a program file and their graphs.
+class Description(Files):
+    """The methods of a program's files and their graphs.
 
     Args:
-        source: path of the file, or its bytes.
-        data_path: of its external data, see `load`.
-        at_once: whether the file is read now; else the first use reads it and raises the errors
+        at_once: whether the files are read now; else the first use reads them and raises the errors
             below.
-
-    Attributes:
-        sources: the `Source`s of the bytes: the program's, then those of its data files.
 
     Raises:
         OSError: a file cannot be read.
@@ -33,32 +27,18 @@ class Description:
     """
 
     def __init__(self, source: Any, data_path: Any = None, at_once: bool = True):
-        self._files = Files(source, data_path)
-        self.sources = self._files.sources
+        super().__init__(source, data_path)
         self.source = self.sources[0]
         if at_once:
-            self._files.read()
+            self.read()
         self._graphs: dict[str, Graph] = {}
-
-    @property
-    def program(self) -> pte.Program:
-        """What the program's file says."""
-        return self._files.program
-
-    def read(self) -> None:
-        """Reads the file now, if that was not done yet."""
-        self._files.read()
 
     @property
     def method_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.program.plans)
 
     def graph(self, method: str) -> Graph:
-        """The graph of a method, built on first use.
-
-        Raises:
-            InputError: there is no such method.
-        """
+        """The graph of a method, built on first use; InputError if there is no such method."""
         if method not in self._graphs:
             # These import all operators, which a cached plan does without
             from vkrt.dynamic.ranges import find_dynamic
@@ -69,8 +49,7 @@ class Description:
             for candidate in self.program.plans:
                 if candidate.name == method:
                     graph = build_graph(self.source, self.program, candidate, kernels(),
-                                        find_dynamic, mutated, self._files.external,
-                                        self.sources[1:])
+                                        find_dynamic, mutated, self.external, self.sources[1:])
                     check_wide(graph, self.sources)
                     mark_zeros(graph, self.sources)
                     self._graphs[method] = graph
@@ -92,9 +71,6 @@ class Description:
         """What a method is compiled to: with dynamic shapes, at the largest sizes. Nothing is
         allocated.
 
-        Args:
-            device: as `vkrt.compiler.compiler` has it.
-
         Raises:
             InputError: there is no such method, or an option does not fit.
             UnsupportedError: it needs what vkrt does not have.
@@ -107,7 +83,3 @@ class Description:
         plan, mapper = plan_method(graph, work, work, device, self.sources, options)
         mapper.close()
         return plan.planned
-
-    def close(self) -> None:
-        """Lets go of the files. Graphs stay usable for their metadata."""
-        self._files.close()

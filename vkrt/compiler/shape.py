@@ -38,13 +38,11 @@ class Shape(NamedTuple):
     @classmethod
     def of(cls, graph: Graph, arrays: Sequence[np.ndarray],
            counts: Mapping[Count, int] = MappingProxyType({})) -> Shape:
-        """The shape of a call.
+        """The shape of a call; InputError if an input is too small to hold a value that is read
+        from it.
 
         Args:
             counts: the assumed counts of the data; those that are left out are as in the graph.
-
-        Raises:
-            InputError: an input is too small to hold a value that is read from it.
         """
         return cls(tuple(array.shape for array in arrays),
                    tuple(counts.get(read, graph.values.get(read, 0)) if isinstance(read, Count)
@@ -58,7 +56,6 @@ class Shape(NamedTuple):
                    tuple(graph.values.get(read, 0) for read in reads))
 
     def resolve(self, graph: Graph) -> Graph:
-        """The graph at these sizes; see `vkrt.dynamic.resolve.resolve`."""
         # This imports all operators, which cached plans do without
         from vkrt.dynamic.resolve import resolve
 
@@ -103,7 +100,6 @@ class ShapePlan(NamedTuple):
 
     @property
     def execution(self) -> ExecutionPlan:
-        """The commands of a run."""
         return self.executable.execution
 
     @property

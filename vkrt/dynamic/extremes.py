@@ -1,9 +1,8 @@
 """Extremes: the sizes at which a method with dynamic shapes may need the most memory.
 
 Where every tensor has its bound at the largest inputs, these or slightly smaller inputs need the
-most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried. The bytes
-of live tensors are a cheap estimate of the need; planning then compares the sizes with the largest
-estimates.
+most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried: the bytes
+of live tensors are a cheap estimate, and planning compares the sizes with the largest ones.
 """
 
 from __future__ import annotations
@@ -38,11 +37,9 @@ Point = tuple[int, ...]
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:
-    """The graph as it is and, with dynamic shapes, other ones that may need more memory.
-
-    If every tensor has its bound, the other graph is slightly smaller in every dynamic dimension:
-    sizes that are no multiple of 4 may need copies that the bounds do not need.
-    """
+    """The graph as it is and, with dynamic shapes, other ones that may need more memory: if every
+    tensor has its bound, one that is slightly smaller in every dynamic dimension, as sizes that are
+    no multiple of 4 may need copies that the bounds do not need."""
     if not graph.is_dynamic:
         return [graph]
     found = [graph, *_near(graph)]
@@ -63,7 +60,6 @@ def _near(graph: Graph) -> list[Graph]:
 
 
 def _changing(graph: Graph) -> Iterator[Tensor]:
-    """The tensors that calls may change."""
     made = (out for entry in graph.chain if isinstance(entry, Node) for out in entry.outs)
     for value in itertools.chain(graph.inputs, made):
         if isinstance(value, Tensor) and value.bounds is not None:
@@ -71,17 +67,12 @@ def _changing(graph: Graph) -> Iterator[Tensor]:
 
 
 def _has_all_bounds(graph: Graph) -> bool:
-    """Whether no tensor can be larger than it is in the graph."""
     return all(tensor.sizes == tensor.bounds for tensor in _changing(graph))
 
 
 class _Search:
-    """Finds the sizes at which most bytes are alive. It tries all sizes where these are few, else
-    it climbs along one axis after the other, from several corners.
-
-    Args:
-        graph: of the method, with sizes (`resolve.assign_sizes`).
-    """
+    """Finds the sizes at which most bytes are alive: tries all sizes where these are few, else
+    climbs along one axis after the other, from several corners."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

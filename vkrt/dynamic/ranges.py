@@ -147,7 +147,6 @@ class _Search:
                     yield from (([*start, other], step) for step in (1, half))
 
     def all_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
-        """The groups of every place."""
         for place in self.places:
             yield from self.groups(place)
 
@@ -158,7 +157,6 @@ class _Search:
             yield from ((group, step) for step in range(size % COARSE or COARSE, size, COARSE))
 
     def sizes(self) -> list[Sizes | None]:
-        """The sizes of the graph's inputs."""
         return [t.sizes if isinstance(t, Tensor) else None for t in self.graph.inputs]
 
     def less(self, group: Sequence[Place], step: int) -> list[Sizes | None] | None:

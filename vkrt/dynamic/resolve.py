@@ -1,8 +1,7 @@
 """Resolving: the graph of a method with dynamic shapes at the sizes of one call.
 
-Everything is worked out from the inputs' sizes along the chain of nodes and symbols. A node whose
-arguments have the same sizes as in the method's graph is the same object in every resolved graph,
-and so are its results: only what depends on a change is made anew.
+Everything is worked out from the inputs' sizes along the chain of nodes and symbols. What depends
+on no change is the same object in every resolved graph.
 
 The sizes in a file are bounds: each is the largest size of a tensor at any inputs. A tensor may be
 largest where an input is small, so all bounds together may belong to no call. A graph that comes
@@ -29,17 +28,13 @@ Sizes = tuple[int, ...]
 
 def resolve(graph: Graph, sizes: Sequence[Sizes | None],
             values: Mapping[SizeValue, int] | None = None) -> Graph:
-    """The graph at the sizes of a call.
+    """The graph at the sizes of a call, with fixed sizes. It shares what the call does not change
+    with the given graph, and is the given graph where nothing changes.
 
     Args:
-        graph: of the method.
         sizes: of each input; None for one that is not a tensor.
         values: input elements and counts of the data that decide sizes or places; those that are
             left out are as in the graph.
-
-    Returns:
-        A graph with fixed sizes. It shares the nodes and tensors that the call does not change with
-        the given graph. Where nothing changes it is the given graph itself.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the program
@@ -155,11 +150,8 @@ class _Resolver:
         """Refuses a tensor that is broadcast in this call but not in the program.
 
         If tensors are added, the exporter takes two dynamic dimensions of them for one size: the
-        program does not hold where one of the two is 1 and the other is not.
-
-        Args:
-            args: the node's, at the sizes of the call.
-            result: sizes of its first result.
+        program does not hold where one of the two is 1 and the other is not. `args` are the node's
+        at the sizes of the call, and `result` has the sizes of its first result.
         """
         found = known(node.op)
         tensors = [arg for parameter, arg in zip(found.schema.parameters, args)
@@ -180,7 +172,6 @@ class _Resolver:
                     f"{other_size}; pass inputs in which they are equal"))
 
     def _value(self, value: Any) -> Any:
-        """An argument at the sizes of the call."""
         if isinstance(value, Tensor):
             return self.now.get(value, value)
         if isinstance(value, Symbol):

@@ -115,8 +115,7 @@ def _fits(args: Sequence[Any], places: Mapping[int, Read], found: Any) -> bool:
 
 
 def limits(graph: Graph) -> tuple[Limit, ...]:
-    """The values that input elements may hold at a graph's sizes, for all elements that kernels
-    read."""
+    """The values that the input elements that kernels read may hold at a graph's sizes."""
     result: dict[Read, Limit] = {}
     for limit in _all_limits(graph):
         old = result.get(limit.read, limit)
