@@ -30,7 +30,6 @@ class Request:
     """Something to be placed.
 
     Attributes:
-        nbytes: bytes it takes.
         alignment: its offset is a multiple of this many bytes.
         first, last: the times at which it is alive, both included.
         image: whether it is an image, which may not share a page of `granularity` bytes with a
@@ -62,11 +61,11 @@ class ArenaLayout:
 
 
 def lower_bound(requests: Sequence[Request]) -> int:
-    """The most bytes alive at once, in bytes.
+    """The most bytes alive at once.
 
     Every offset is a multiple of the common divisor of all alignments, so each request takes its
-    size rounded up to this divisor. Only the last request in the arena, of those alive at once,
-    need not be rounded.
+    size rounded up to this divisor; only the last one in the arena, of those alive at once, does
+    not.
     """
     if not requests:
         return 0
@@ -94,15 +93,12 @@ packing_once: Once[ArenaLayout] = Once("layouts")
 
 
 def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
-    """Places the requests.
+    """The best packing found; the same one for the same requests.
 
     Args:
         requests: what to place, in any order.
-        granularity: bytes of the pages that living images and buffers may not share
-            (Vulkan's bufferImageGranularity).
-
-    Returns:
-        The best packing found; the same one for the same requests.
+        granularity: bytes of the pages that living images and buffers may not share (Vulkan's
+            bufferImageGranularity).
     """
     return packing_once.answer((tuple(requests), granularity),
                                lambda: _pack(requests, granularity))
@@ -182,8 +178,6 @@ def _conflicts(requests: Sequence[Request]) -> list[list[int]] | None:
 
 
 class _Search:
-    """Tries orders of placing and keeps the best packing."""
-
     def __init__(self, requests: Sequence[Request], granularity: int,
                  conflicts: list[list[int]], best: ArenaLayout):
         self.requests = requests
@@ -271,11 +265,9 @@ class _Search:
         self.best = ArenaLayout(tuple(offsets), top, self.best.lower_bound, method)
 
     def _climb(self) -> None:
-        """Changes the order until all requests fit into fewer bytes.
-
-        The request that ends an attempt is placed earlier in the next one. So requests that are
-        hard to place gather at the front, and attempts that fail are short.
-        """
+        """Changes the order until all requests fit into fewer bytes. The request that ends an
+        attempt is placed earlier in the next one: requests that are hard to place gather at the
+        front, and attempts that fail are short."""
         import random  # which many programs do not need
 
         chance = random.Random(SEED)

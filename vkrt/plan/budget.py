@@ -37,7 +37,6 @@ class Fit:
     """Placements within a budget.
 
     Attributes:
-        placements: with those of the streamed weights.
         stream: None where nothing has to be streamed.
         upload_bytes: of the staging buffer of uploads.
     """
@@ -86,11 +85,9 @@ def fit(work: CommandList, placements: Placements, requirements: Requirements, b
 
 
 def can_stream(work: CommandList, weight: Weight, placement: Placement, unified: bool) -> bool:
-    """Whether a weight can be brought to a place in the pool again and again.
-
-    Where the host sees the pool, it writes the weight there; elsewhere it packs the weight into
-    staging. Neither works for images, or for constants that a shader converts.
-    """
+    """Whether a weight can be brought to a place in the pool again and again: written there by the
+    host if it sees the pool, else packed into staging. Neither works for images, or for constants
+    that a shader converts."""
     record = work.prepacks[weight.prepack]
     return (placement.kind == "direct" if unified else placement.kind == "staged") and (
         weight.layout != "image" and record.constant.dtype == record.target.dtype)

@@ -8,10 +8,8 @@ from vkrt.work.records import Prepack
 
 
 def contents_of(work: CommandList) -> dict[int, str]:
-    """For each storage of weights a text of everything that decides its bytes, and how it is read.
-
-    Only texts of command lists of one program can be compared: other programs have other files.
-    """
+    """For each storage of weights a text of everything that decides its bytes, and how it is read,
+    to be compared within one program: other programs have other files."""
     parts: dict[int, list[object]] = {}
     for record in work.prepacks:
         storage = record.target.storage

@@ -36,12 +36,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Batch:
-    """Slices that are in the staging buffer at once, packed by one submission.
-
-    Attributes:
-        items: in the order of the file.
-        new_blocks: indices of the memory blocks to allocate before it.
-    """
+    """Slices that are in the staging buffer at once, packed by one submission, in the order of the
+    file; `new_blocks` are the indices of the memory blocks to allocate before it."""
 
     items: tuple[Item, ...]
     new_blocks: tuple[int, ...] = ()

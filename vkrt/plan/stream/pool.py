@@ -1,10 +1,10 @@
 """The pool: where each streamed weight lies, and from when to when the place is its own.
 
 Times are submissions, see `vkrt.plan.stream.records`. For placing, cyclic time is cut at the start
-of a run, and no reload may cross the cut. Lifetimes are intervals then, and the arena's packing can
-place them. Afterwards each place is taken as early as it is free: now reloads start in the run
-before, where nothing stands in their way. Placing in cyclic time at once would cost more: an odd
-number of equal weights cannot take turns in two places, only all but one of them can.
+of a run, and no reload may cross the cut: lifetimes are intervals then, which the arena's packing
+can place. Afterwards each place is taken as early as it is free, so that reloads start in the run
+before. Placing in cyclic time at once would cost more: an odd number of equal weights cannot take
+turns in two places, only all but one of them can.
 """
 
 from __future__ import annotations
@@ -156,11 +156,8 @@ class _Circle:
 
     def hoist(self, max_lookahead: int) -> None:
         """Starts every interval as early as its place is free, `max_lookahead` sync points ahead at
-        most.
-
-        Starts stay in the order of the waits, so each start is bounded by the one before it. The
-        first is bounded by the last one of the run before, which may move, too: hence twice.
-        """
+        most. Starts stay in the order of the waits: each is bounded by the one before it, the first
+        by the last one of the run before, which may move, too. Hence twice."""
         if not max_lookahead:
             return
         for number in (*range(len(self.intervals)), *range(len(self.intervals))):
@@ -180,7 +177,6 @@ class _Circle:
             self._set(number, _moved(interval, offset, start))
 
     def _set(self, number: int, interval: PoolInterval) -> None:
-        """Gives an interval another place or start."""
         before, self.intervals[number] = self.intervals[number], interval
         for submission in self._turn(before.start, interval.start - 1):
             self._placed[submission].remove(number)
@@ -233,8 +229,8 @@ class _Circle:
         return True
 
     def _others(self, number: int, start: int, last: int) -> set[int]:
-        """The other intervals that have a place at a submission from `start` to `last`, in this run
-        or those beside it."""
+        """The other intervals that have a place at a submission from `start` to `last`, in any
+        run."""
         found: set[int] = set()
         for submission in self._turn(start, last):
             found |= self._placed[submission]

@@ -34,8 +34,8 @@ class Reload:
         weight: index in the weight table.
         ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
             before, or before the first run.
-        after: the transfer may start once the device has completed this submission of that run;
-            -1 (only with `ahead` 0) is the moment the run begins.
+        after: the transfer may start once the device has completed this submission of that run; -1
+            (only with `ahead` 0) is the moment the run begins.
     """
 
     weight: int
@@ -74,11 +74,9 @@ class Cost:
     reload_seconds: float = 0.0
 
     def weight_seconds(self, nbytes: int) -> float:
-        """Seconds that the reload of so many bytes takes."""
         return self.reload_seconds + nbytes / self.bytes_per_second
 
     def submission_seconds(self, submissions: tuple[Submission, ...]) -> tuple[float, ...]:
-        """Seconds that the steps of each submission take."""
         return tuple(sum(self.step_seconds[s.first:s.end]) for s in submissions)
 
 
@@ -127,9 +125,7 @@ class StreamPlan:
 
     @property
     def reloads(self) -> tuple[Reload, ...]:
-        """The reloads in the order of the waits, which is the order of the transfers too.
-
-        Those with `ahead` 1 come first: they are what is transferred before the first run.
-        """
+        """The reloads in the order of the waits and of the transfers. Those with `ahead` 1 come
+        first: they are what is transferred before the first run."""
         found = {r.weight: r for r in self.records if isinstance(r, Reload)}
         return tuple(found[weight] for weight in self.streamed)

@@ -1,10 +1,9 @@
 """Spilling: activations that wait long for their next use wait in the host's memory.
 
-A U-Net keeps the maps of its way down for its way up. Its arena is largest in between, where
-nothing reads them. On a device with memory of its own such a map can be copied to the host's memory
-after one use, and back into another storage before the next: the arena's planner then sees two
-short lifetimes in place of a long one. Where the device computes in the host's memory there is
-nothing to gain.
+A U-Net keeps the maps of its way down for its way up, and its arena is largest in between. On a
+device with memory of its own such a map can be copied to the host's memory after one use, and back
+into another storage before the next: two short lifetimes in place of a long one. Where the device
+computes in the host's memory there is nothing to gain.
 
 A pure pass over a command list; it inserts copies and changes nothing else.
 """
@@ -19,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from vkrt.errors import InputError
-from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
+from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes, total_bytes
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
@@ -73,13 +72,10 @@ class SpillReport:
 
 def spill(work: CommandList, requirements: Requirements, arena_limit: int, unified: bool, *,
           granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[CommandList, SpillReport]:
-    """Spills as few bytes as bring the arena down to a limit, or as near to it as can be.
-
-    Only linear buffers that no host call touches are spilled, no inputs and no outputs.
+    """Spills as few bytes as bring the arena down to a limit, or as near to it as can be: of linear
+    buffers that no host call touches, and that are no inputs and no outputs.
 
     Args:
-        work: what lowering made; it is not changed.
-        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         arena_limit: the most bytes that activations in device memory should take.
         unified: the device computes in the host's memory.
         granularity: Vulkan's bufferImageGranularity.
@@ -94,11 +90,10 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
     for name, value in (("arena_limit", arena_limit), ("lookahead", lookahead)):
         if value < 0:
             raise InputError(f"{name}={value}: expected 0 or more")
+    before = best = _arena(work, requirements, granularity, unified)
     if unified:
-        before = _arena(work, requirements, granularity, unified)
         return work, SpillReport(before, before, notes=(
             "nothing to gain by spilling: the device computes in the host's memory",))
-    before = best = _arena(work, requirements, granularity, unified)
     result, chosen = work, _Spills(work, requirements)
     target = arena_limit
     for _ in range(ATTEMPTS if before > arena_limit else 0):
@@ -134,7 +129,7 @@ def _arena(work: CommandList, requirements: Requirements, granularity: int, unif
     """Bytes of activations in device memory."""
     device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
-    return sum(block.nbytes for block in blocks if block.kind == "activation")
+    return total_bytes(blocks, "activation")
 
 
 def _host_bytes(work: CommandList) -> int:
@@ -242,13 +237,11 @@ class _Spills:
         return any(gap.back < gap.use for gap in self.taken)
 
     def bring_back(self) -> None:
-        """Undoes `hoist`."""
         for gap in self.taken:
             self._change(range(gap.back, gap.use), -gap.size)
             gap.back = gap.use
 
     def report(self) -> tuple[Spill, ...]:
-        """The spills, in the steps of the original command list."""
         return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
                            gap.use - 1, self._is_copied(gap)) for gap in self.taken)
 
@@ -261,7 +254,6 @@ class _Spills:
         return tuple(notes)
 
     def _is_copied(self, gap: _Gap) -> bool:
-        """Whether it has to be copied: the host has no copy of it yet, or an old one."""
         return any(gaps[0] is gap for gaps in self._by_copy())
 
     def _by_copy(self) -> list[list[_Gap]]:
