@@ -175,8 +175,7 @@ def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options
         UnsupportedError: weights cannot be streamed at these sizes.
     """
     memory = base.memory
-    weight_bytes = (extra_weights + memory.weight_bytes + memory.pool_bytes
-                    + memory.upload_bytes)
+    weight_bytes = extra_weights + memory.weight_bytes + memory.pool_bytes + memory.upload_bytes
     lowered = work
     work, result = Planner(device, options).plan_activations(work, weight_bytes)
     if memory.stream is not None:

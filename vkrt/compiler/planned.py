@@ -23,22 +23,16 @@ from vkrt.work.records import Dispatch
 @dataclass(frozen=True)
 class Planned:
     """A method's work and its memory, with the attributes of an `Executable`, made when they are
-    asked for.
+    asked for."""
 
-    Attributes:
-        graph: of the method, at these sizes.
-        base: the command list as it was lowered: command lists of other sizes are made from it.
-        work: the command list that runs. Its constants may come from a compiled program, and its
-            activations may be spilled.
-        memory: the plan of its memory.
-        specialization: which sizes are compiled into pipelines.
-    """
-
-    graph: Graph
+    graph: Graph  # of the method, at these sizes
+    # The command list as it was lowered: command lists of other sizes are made from it
     base: CommandList
+    # The command list that runs. Its constants may come from a compiled program, and its
+    # activations may be spilled.
     work: CommandList
-    memory: MemoryPlan
-    specialization: Specialization = Specialization()
+    memory: MemoryPlan  # the plan of its memory
+    specialization: Specialization = Specialization()  # which sizes are compiled into pipelines
 
     @cached_property
     def execution(self) -> ExecutionPlan:
@@ -55,8 +49,7 @@ class Planned:
 
     @property
     def figures(self) -> MemoryFigures:
-        return MemoryFigures(*(getattr(self.memory, field.name)
-                               for field in fields(MemoryFigures)))
+        return MemoryFigures(*(getattr(self.memory, field.name) for field in fields(MemoryFigures)))
 
     @property
     def placements(self) -> tuple[WeightRecord, ...]:

@@ -24,15 +24,11 @@ STEP_BYTES = 4096
 
 
 class Shape(NamedTuple):
-    """What decides everything about a call but the data: equal shapes run the same commands.
+    """What decides everything about a call but the data: equal shapes run the same commands."""
 
-    Attributes:
-        sizes: of each input.
-        values: the input elements and the counts of the data that decide sizes or places, in the
-            order of `Graph.reads`.
-    """
-
-    sizes: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[int, ...], ...]  # of each input
+    # The input elements and the counts of the data that decide sizes or places, in the order of
+    # `Graph.reads`
     values: tuple[int, ...] = ()
 
     @classmethod
@@ -83,20 +79,15 @@ def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
 
 
 class ShapePlan(NamedTuple):
-    """A method at one shape: what it does, and where everything will lie.
+    """A method at one shape: what it does, and where everything will lie."""
 
-    Attributes:
-        graph: of the method, at these sizes; without its nodes where the plan comes from a file.
-        executable: what the runtime carries out. If this process has planned it, a `Planned`: that
-            has the attributes of an `Executable`, and what other sizes are made from.
-        limits: what input elements that kernels read when they run may hold.
-        index_limits: what inputs that are indices may hold.
-    """
-
+    # Of the method, at these sizes; without its nodes where the plan comes from a file
     graph: Graph
+    # What the runtime carries out. If this process has planned it, a `Planned`: that has the
+    # attributes of an `Executable`, and what other sizes are made from.
     executable: Executable | Planned
-    limits: tuple[Limit, ...] = ()
-    index_limits: tuple[IndexLimit, ...] = ()
+    limits: tuple[Limit, ...] = ()  # what input elements that kernels read when they run may hold
+    index_limits: tuple[IndexLimit, ...] = ()  # what inputs that are indices may hold
 
     @property
     def execution(self) -> ExecutionPlan:

@@ -137,8 +137,7 @@ def _some(numbers: list[int]) -> list[int]:
     """At most `MAX_VALUES` of the numbers, evenly spread, with both ends."""
     if len(numbers) <= MAX_VALUES:
         return numbers
-    return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)]
-            for place in range(MAX_VALUES)]
+    return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)] for place in range(MAX_VALUES)]
 
 
 def live_bytes(graph: Graph) -> int:

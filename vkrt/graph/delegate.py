@@ -120,9 +120,6 @@ class DelegateNodes:
                 self.local[index] = list(value.items)
             else:
                 self.local[index] = value
-        for index, value in enumerate(self.blob.values):
-            if isinstance(value, pte.ValueList):
-                self.local[index] = value
 
     def _enter_input(self, value_id: int, outer_id: int) -> None:
         inner, outer = self.local[value_id], self.builder.values[outer_id]

@@ -32,29 +32,21 @@ Predicate = tuple[tuple[Tensor, bool], ...]
 
 @dataclass(eq=False)
 class Node:
-    """One operator call.
+    """One operator call."""
 
-    Attributes:
-        op: e.g. "aten.add.Tensor", or of a kernel on the host "aten::index_put.out".
-        args: Tensors, numbers, bools, strings, None, or lists of those, in the schema's order.
-        outs: the tensors it makes.
-        label: where it stands in the file, e.g. "delegate 0 node 12".
-        is_host: a kernel outside of the delegates that runs on the host.
-        kernel: the program's name for it, where it is a kernel outside of the delegates.
-        formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
-        predicate: the conditions under which it runs; nobody needs its results under others.
-        attributes: what its kernel does in addition, by name. Passes set them; the operator
-            declares which ones it takes (`vkrt.ops.attributes`).
-    """
-
-    op: str
+    op: str  # e.g. "aten.add.Tensor", or of a kernel on the host "aten::index_put.out"
+    # Tensors, numbers, bools, strings, None, or lists of those, in the schema's order
     args: tuple[Any, ...]
-    outs: tuple[Tensor, ...]
-    label: str = ""
-    is_host: bool = False
-    kernel: str = ""
+    outs: tuple[Tensor, ...]  # the tensors it makes
+    label: str = ""  # where it stands in the file, e.g. "delegate 0 node 12"
+    is_host: bool = False  # a kernel outside of the delegates that runs on the host
+    kernel: str = ""  # the program's name for it, where it is a kernel outside of the delegates
+    # The arguments with `Symbol`s where `args` has their bounds; None without any
     formulas: tuple[Any, ...] | None = None
+    # The conditions under which it runs; nobody needs its results under others
     predicate: Predicate = ()
+    # What its kernel does in addition, by name. Passes set them; the operator declares which ones
+    # it takes (`vkrt.ops.attributes`).
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -153,54 +145,46 @@ def default_names(kind: str, count: int) -> tuple[str, ...]:
 
 @dataclass
 class Graph:
-    """A method as tensors and nodes.
+    """A method as tensors and nodes."""
 
-    Attributes:
-        name: of the method.
-        inputs: one entry per argument of the method: a Tensor; a `Symbol` for an integer; a number
-            or None where the argument must be just that.
-        outputs: one entry per result: a Tensor, a number, or None.
-        nodes: in an order that respects their dependencies.
-        file_arena: bytes of activations by the plan in the file, summed over the delegates.
-        unsupported: what the file needs and vkrt does not have, apart from operators, with counts.
-        chain: of a method with dynamic shapes: every node and symbol that the results or their
-            sizes depend on, in the order of the file. Empty where all sizes are fixed.
-        output_symbols: the results that are symbols, by number; `outputs` has their bounds.
-        reads: the numbers that decide sizes or places: elements of inputs, then counts of the data
-            in the order in which a run comes to them.
-        values: the numbers of `reads` at the graph's sizes; 0 for those that are left out.
-        axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
-            as the number of the input and of the dimension.
-        states: what it keeps from run to run; their sizes are fixed.
-        input_names, output_names: as the file has them, see `vkrt.graph.names`; empty for a graph
-            that is no method of a file.
-        numbers: of a graph that passes have rewritten: for each node the number of the original
-            node that it stands for, and at the end how many original nodes there were. Empty for a
-            graph that nothing has rewritten.
-        checked: of nodes that passes have compared with their operators' declarations, the
-            arguments as schemas read them.
-        co_resident: sets of node numbers; at other sizes one kernel reads the weights of all nodes
-            of a set.
-        parts: how passes have divided runs of nodes; other sizes are divided in the same way.
-    """
-
-    name: str
+    name: str  # of the method
+    # One entry per argument of the method: a Tensor; a `Symbol` for an integer; a number or None
+    # where the argument must be just that
     inputs: list[Any] = field(default_factory=list)
+    # One entry per result: a Tensor, a number, or None
     outputs: list[Any] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    file_arena: int = 0
+    nodes: list[Node] = field(default_factory=list)  # in an order that respects their dependencies
+    file_arena: int = 0  # bytes of activations by the plan in the file, summed over the delegates
+    # What the file needs and vkrt does not have, apart from operators, with counts
     unsupported: Counter[str] = field(default_factory=Counter)
+    # Of a method with dynamic shapes: every node and symbol that the results or their sizes depend
+    # on, in the order of the file. Empty where all sizes are fixed.
     chain: list[Node | Symbol] = field(default_factory=list)
+    # The results that are symbols, by number; `outputs` has their bounds
     output_symbols: dict[int, Symbol] = field(default_factory=dict)
+    # The numbers that decide sizes or places: elements of inputs, then counts of the data in the
+    # order in which a run comes to them
     reads: tuple[SizeValue, ...] = ()
+    # The numbers of `reads` at the graph's sizes; 0 for those that are left out
     values: Mapping[SizeValue, int] = field(default_factory=dict)
+    # Of a method with dynamic shapes: the dimensions of inputs that change together, each as the
+    # number of the input and of the dimension
     axes: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    # What it keeps from run to run; their sizes are fixed
     states: list[State] = field(default_factory=list)
+    # As the file has them, see `vkrt.graph.names`; empty for a graph that is no method of a file
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
+    # Of a graph that passes have rewritten: for each node the number of the original node that it
+    # stands for, and at the end how many original nodes there were. Empty for a graph that nothing
+    # has rewritten.
     numbers: tuple[int, ...] = ()
+    # Of nodes that passes have compared with their operators' declarations, the arguments as
+    # schemas read them
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
+    # Sets of node numbers; at other sizes one kernel reads the weights of all nodes of a set
     co_resident: tuple[frozenset[int], ...] = ()
+    # How passes have divided runs of nodes; other sizes are divided in the same way
     parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet
     _last_use: dict[Tensor, int] | None = field(default_factory=dict)

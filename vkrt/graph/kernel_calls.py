@@ -68,8 +68,7 @@ def take(builder: Any, name: str, args: Sequence[int]) -> None:
 def _begins(builder: Any, name: str, args: Sequence[int]) -> bool:
     """Handles an in-place copy that gives a value its first content of the run, as in front of a
     loop; returns whether it is one. A value that is read before is kept from run to run."""
-    if name != COPY or len(args) < 2 or args[0] in builder.touched \
-            or builder.is_known(args[0]):
+    if name != COPY or len(args) < 2 or args[0] in builder.touched or builder.is_known(args[0]):
         return False
     builder.find_views(args[1:2])
     target, source = builder.values[args[0]], builder.values[args[1]]

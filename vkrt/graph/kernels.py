@@ -53,9 +53,7 @@ class Kernel:
 
 
 # Kernels that vkrt does not have, and why.
-REFUSED = {
-    "aten::_local_scalar_dense.out": "a number read from the data",
-}
+REFUSED = {"aten::_local_scalar_dense.out": "a number read from the data"}
 
 
 def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],

@@ -22,17 +22,11 @@ PREPACK = "et_vk.prepack.default"
 
 @dataclass(eq=False)
 class State:
-    """A buffer of a method that keeps its value.
+    """A buffer of a method that keeps its value."""
 
-    Attributes:
-        initial: its value before the first run.
-        before: the tensor with the value that a run begins with; no node makes it.
-        after: the tensor with the value that a run leaves.
-    """
-
-    initial: Constant
-    before: Tensor
-    after: Tensor
+    initial: Constant  # its value before the first run
+    before: Tensor  # the tensor with the value that a run begins with; no node makes it
+    after: Tensor  # the tensor with the value that a run leaves
 
 
 def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any],

@@ -61,22 +61,19 @@ class RuntimeScalar(int):
 
 @dataclass(eq=False)
 class Symbol:
-    """One symbolic number (compared by identity).
+    """One symbolic number (compared by identity)."""
 
-    Attributes:
-        kind: "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what
-            a run has computed), or one of `vkrt.graph.numbers.FUNCTIONS`.
-        args: (Tensor, dimension), (Read or Count,), or the arguments of the function, each a Symbol
-            or a number.
-        bound: its value at the sizes that the graph has: those of the file until
-            `vkrt.dynamic.ranges.find_dynamic` has worked them out.
-        runtime_scalar: the input, and the element of it, that kernels add to the symbol's value
-            (see `RuntimeScalar`); None for a symbol that is known before the run.
-    """
-
+    # "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what a run
+    # has computed), or one of `vkrt.graph.numbers.FUNCTIONS`
     kind: str
+    # (Tensor, dimension), (Read or Count,), or the arguments of the function, each a Symbol or a
+    # number
     args: tuple[Any, ...]
+    # Its value at the sizes that the graph has: those of the file until
+    # `vkrt.dynamic.ranges.find_dynamic` has worked them out
     bound: Number
+    # The input, and the element of it, that kernels add to the symbol's value (see
+    # `RuntimeScalar`); None for a symbol that is known before the run
     runtime_scalar: tuple[Tensor, Read] | None = None
 
     def number(self, value: Number) -> Number:

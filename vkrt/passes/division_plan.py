@@ -35,25 +35,18 @@ Place = tuple[int, bool]
 
 
 class Step(NamedTuple):
-    """One or several nodes that lead from one place to another.
+    """One or several nodes that lead from one place to another."""
 
-    Attributes:
-        start, end: the places before the first node, and behind the last one.
-        first, last: the same as indices of the nodes' graph.
-        nbytes: the most bytes that are alive at one of them.
-        seconds: the expected time of the nodes.
-        run: how they are divided; None for a node that is done as a whole.
-        is_recomputed: whether the nodes' graph is the one in which nodes are done twice.
-    """
-
+    # The places before the first node, and behind the last one
     start: Place
     end: Place
+    # The same as indices of the nodes' graph
     first: int
     last: int
-    nbytes: int
-    seconds: float
-    run: Region | Chain | None
-    is_recomputed: bool
+    nbytes: int  # the most bytes that are alive at one of them
+    seconds: float  # the expected time of the nodes
+    run: Region | Chain | None  # how they are divided; None for a node that is done as a whole
+    is_recomputed: bool  # whether the nodes' graph is the one in which nodes are done twice
 
 
 def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bool = True
@@ -65,8 +58,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
     Args:
         strips, slices: which kinds of runs there may be.
     """
-    twice = (recomputed(graph) if strips and not graph.is_dynamic
-             else RecomputedGraph(graph, ()))
+    twice = recomputed(graph) if strips and not graph.is_dynamic else RecomputedGraph(graph, ())
     ways = _Ways(graph, target, twice)
     if slices:
         ways.add(slice_candidates(graph, ways.live, target, ways.seconds))

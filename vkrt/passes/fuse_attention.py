@@ -55,20 +55,15 @@ FUSE_ATTENTION = Pass("fuse_attention", "attention of long inputs, whose scores 
 
 @dataclass(frozen=True)
 class _Scores:
-    """How weights of attention are made.
-
-    Attributes:
-        product: the first of the two products.
-        heads: the sizes of the scores where the mask is added, without the last two.
-        done: the indices of all nodes from this product to the second one, without the latter.
-    """
+    """How weights of attention are made."""
 
     graph: Graph
-    product: Node
+    product: Node  # the first of the two products
     softmax: Node
     mask: Tensor | None
     scale: float
-    heads: tuple[int, ...]
+    heads: tuple[int, ...]  # the sizes of the scores where the mask is added, without the last two
+    # The indices of all nodes from this product to the second one, without the latter
     done: tuple[int, ...]
 
 

@@ -58,19 +58,12 @@ FUSE_ROWS = Pass("fuse_rows", "layers of one row are one kernel, with its norm a
 
 @dataclass(frozen=True)
 class _Layer:
-    """A node that may be a layer of one row.
+    """A node that may be a layer of one row."""
 
-    Attributes:
-        key: equal for layers that one kernel can do.
-        is_one: whether it has one row at these sizes.
-        takes_norm: whether its kernel does the norm of its row.
-        nbytes: of its constants.
-    """
-
-    key: Any
-    is_one: bool
-    takes_norm: bool
-    nbytes: int
+    key: Any  # equal for layers that one kernel can do
+    is_one: bool  # whether it has one row at these sizes
+    takes_norm: bool  # whether its kernel does the norm of its row
+    nbytes: int  # of its constants
 
 
 def _layer_of(node: Node) -> _Layer | None:

@@ -101,8 +101,7 @@ def _keeps(node: Node, dim: int, rank: int) -> bool:
     if len(node.args) < 3 or node.args[2] is not True:
         return False
     dims = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]
-    return (len(dims) == 1 and isinstance(dims[0], int)
-            and (dims[0] - dim) % max(rank, 1) == 0)
+    return len(dims) == 1 and isinstance(dims[0], int) and (dims[0] - dim) % max(rank, 1) == 0
 
 
 def _same(first: Any, *others: Tensor) -> bool:

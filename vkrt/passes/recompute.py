@@ -26,36 +26,25 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Recomputation:
-    """Nodes that can be done twice.
+    """Nodes that can be done twice."""
 
-    Attributes:
-        nodes: the indices of those that make the tensor, in order.
-        mean: the index of the node that reads it first.
-        second: the index of the node that reads it again.
-    """
-
-    nodes: Sequence[int]
-    mean: int
-    second: int
+    nodes: Sequence[int]  # the indices of those that make the tensor, in order
+    mean: int  # the index of the node that reads it first
+    second: int  # the index of the node that reads it again
 
 
 @dataclass(frozen=True)
 class RecomputedRun:
-    """Nodes of a graph, of which some are done twice.
+    """Nodes of a graph, of which some are done twice."""
 
-    Attributes:
-        start, end: the first node, and the one behind the last, by their indices.
-        graph: the graph that has these nodes twice.
-        first, last: `start` and `end` as indices of this graph.
-        runs: the runs of these nodes that are in parts, in this graph.
-    """
-
+    # The first node, and the one behind the last, by their indices
     start: int
     end: int
-    graph: Graph
+    graph: Graph  # the graph that has these nodes twice
+    # `start` and `end` as indices of this graph
     first: int
     last: int
-    runs: Sequence[Region | Chain]
+    runs: Sequence[Region | Chain]  # the runs of these nodes that are in parts, in this graph
 
 
 class RecomputedGraph:

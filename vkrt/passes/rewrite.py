@@ -16,16 +16,12 @@ from vkrt.work.tensor import Tensor
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite of graphs.
-
-    Attributes:
-        run: returns the same object where nothing changed.
-        roots: only graphs with a node of one of these operators are changed; empty for any.
-    """
+    """One rewrite of graphs."""
 
     name: str
     summary: str
-    run: Callable[[Graph, Target], Graph]
+    run: Callable[[Graph, Target], Graph]  # returns the same object where nothing changed
+    # Only graphs with a node of one of these operators are changed; empty for any
     roots: frozenset[str] = frozenset()
 
 

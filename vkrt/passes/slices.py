@@ -30,25 +30,19 @@ GROUPS = 8
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes that are done in slices of hidden channels.
+    """Nodes that are done in slices of hidden channels."""
 
-    Attributes:
-        start, end: the first node, and the one behind the last, which sums over the channels.
-        nodes: the nodes that are done in slices, by index; others are done before, as a whole.
-        dims: which dimension of each hidden tensor has the channels.
-        unit: each slice but the last one has a multiple of so many channels.
-        keeps_weights: whether linear layers make a slice with the whole weight, instead of with
-            rows of it as a weight of their own.
-        count: of slices.
-    """
-
+    # The first node, and the one behind the last, which sums over the channels
     start: int
     end: int
+    # The nodes that are done in slices, by index; others are done before, as a whole
     nodes: Mapping[int, Node]
-    dims: Mapping[Tensor, int]
-    unit: int
+    dims: Mapping[Tensor, int]  # which dimension of each hidden tensor has the channels
+    unit: int  # each slice but the last one has a multiple of so many channels
+    # Whether linear layers make a slice with the whole weight, instead of with rows of it as a
+    # weight of their own
     keeps_weights: bool
-    count: int = 1
+    count: int = 1  # of slices
 
     @property
     def last(self) -> Node:

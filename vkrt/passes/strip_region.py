@@ -25,23 +25,19 @@ class Region:
     made of these. No row is made twice: rows that a later strip needs, too, are kept. Once the
     first node has made its last rows, the rows that other nodes lack are made in the same strip if
     they are few, and in further strips otherwise.
-
-    Attributes:
-        start, end: the first node, and the one behind the last, by their indices.
-        nodes: the nodes that are done in strips, by index; others are done before, as a whole.
-        dims: which dimension has the rows, of each tensor that the nodes make or read in parts.
-        windows: of each node, in order.
-        results: the tensors that nodes behind the region read, or that the method returns or keeps.
-        count: of strips of the first node.
     """
 
+    # The first node, and the one behind the last, by their indices
     start: int
     end: int
+    # The nodes that are done in strips, by index; others are done before, as a whole
     nodes: Mapping[int, Node]
+    # Which dimension has the rows, of each tensor that the nodes make or read in parts
     dims: Mapping[Tensor, int]
-    windows: Sequence[Windows]
+    windows: Sequence[Windows]  # of each node, in order
+    # The tensors that nodes behind the region read, or that the method returns or keeps
     results: Sequence[Tensor]
-    count: int = 1
+    count: int = 1  # of strips of the first node
 
     def size(self, tensor: Tensor) -> int:
         return tensor.sizes[self.dims[tensor]]
@@ -49,8 +45,7 @@ class Region:
     @cached_property
     def steps(self) -> list[tuple[Tensor, Windows]]:
         """The tensor that each node makes, with the node's windows."""
-        return [(node.outs[0], windows)
-                for node, windows in zip(self.nodes.values(), self.windows)]
+        return [(node.outs[0], windows) for node, windows in zip(self.nodes.values(), self.windows)]
 
     @property
     def most_rows(self) -> int:

@@ -28,8 +28,7 @@ def in_strips(graph: Graph, region: Region, rereads: bool = False) -> list[tuple
     for done in region.progress()[1:]:
         maker.begin(done)
         for (index, node), windows in zip(region.nodes.items(), region.windows):
-            nodes += ((graph.number_of(index), piece)
-                      for piece in maker.nodes_for(node, windows))
+            nodes += ((graph.number_of(index), piece) for piece in maker.nodes_for(node, windows))
     last = graph.number_of(region.end - 1)
     return [*nodes, *((last, _join(parts, out, region.dims[out]))
                       for out, parts in maker.results.items())]

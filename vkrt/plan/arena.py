@@ -27,37 +27,25 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Request:
-    """Something to be placed.
-
-    Attributes:
-        alignment: its offset is a multiple of this many bytes.
-        first, last: the times at which it is alive, both included.
-        image: whether it is an image, which may not share a page of `granularity` bytes with a
-            living buffer.
-    """
+    """Something to be placed."""
 
     nbytes: int
-    alignment: int
+    alignment: int  # its offset is a multiple of this many bytes
+    # The times at which it is alive, both included
     first: int
     last: int
+    # Whether it is an image, which may not share a page of `granularity` bytes with a living buffer
     image: bool = False
 
 
 @dataclass(frozen=True)
 class ArenaLayout:
-    """Where the requests lie.
+    """Where the requests lie."""
 
-    Attributes:
-        offsets: in bytes, one for each request.
-        nbytes: bytes of the arena: the end of the last request.
-        lower_bound: bytes that no arena for these requests can be smaller than.
-        method: which order of placing gave it.
-    """
-
-    offsets: tuple[int, ...]
-    nbytes: int
-    lower_bound: int
-    method: str
+    offsets: tuple[int, ...]  # in bytes, one for each request
+    nbytes: int  # bytes of the arena: the end of the last request
+    lower_bound: int  # bytes that no arena for these requests can be smaller than
+    method: str  # which order of placing gave it
 
 
 def lower_bound(requests: Sequence[Request]) -> int:
@@ -100,8 +88,7 @@ def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
         granularity: bytes of the pages that living images and buffers may not share (Vulkan's
             bufferImageGranularity).
     """
-    return packing_once.answer((tuple(requests), granularity),
-                               lambda: _pack(requests, granularity))
+    return packing_once.answer((tuple(requests), granularity), lambda: _pack(requests, granularity))
 
 
 def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:
@@ -191,8 +178,7 @@ class _Search:
     def run(self) -> ArenaLayout:
         for method, order in self._orders():
             for best_fit in (False, True):
-                if (self.best.nbytes <= self.best.lower_bound
-                        or self.visits > GREEDY_VISITS):
+                if self.best.nbytes <= self.best.lower_bound or self.visits > GREEDY_VISITS:
                     return self.best
                 found = self._place(order, best_fit)
                 if isinstance(found, list):
@@ -217,8 +203,7 @@ class _Search:
         alive = [requests[i].nbytes + sum(requests[j].nbytes for j in self.conflicts[i])
                  for i in everything]
         breadth = self._breadths()
-        yield "by breadth", sorted(everything, key=lambda i: (
-            -breadth[i], -requests[i].nbytes, i))
+        yield "by breadth", sorted(everything, key=lambda i: (-breadth[i], -requests[i].nbytes, i))
         yield "by neighbours", sorted(everything, key=lambda i: (-alive[i], -requests[i].nbytes, i))
 
     def _breadths(self) -> list[int]:

@@ -19,31 +19,21 @@ from vkrt.work.weights import Weight
 
 @dataclass(frozen=True)
 class Budget:
-    """What is allowed and wanted.
+    """What is allowed and wanted."""
 
-    Attributes:
-        nbytes: the most device bytes; None is as few as possible.
-        lookahead: sync points that reloads may start ahead of their use; None: the plan's choice.
-        speed: of the driver, for that choice.
-    """
-
-    nbytes: int | None
+    nbytes: int | None  # the most device bytes; None is as few as possible
+    # Sync points that reloads may start ahead of their use; None: the plan's choice
     lookahead: int | None = None
-    speed: Speed = Speed()
+    speed: Speed = Speed()  # of the driver, for that choice
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Placements within a budget.
-
-    Attributes:
-        stream: None where nothing has to be streamed.
-        upload_bytes: of the staging buffer of uploads.
-    """
+    """Placements within a budget."""
 
     placements: Placements
-    stream: StreamPlan | None
-    upload_bytes: int = 0
+    stream: StreamPlan | None  # None where nothing has to be streamed
+    upload_bytes: int = 0  # of the staging buffer of uploads
 
 
 def fit(work: CommandList, placements: Placements, requirements: Requirements, budget: Budget, *,

@@ -18,14 +18,10 @@ MAX_SPECIALIZED = 96
 
 @dataclass(frozen=True)
 class Specialization:
-    """Which parameters become specialization constants.
+    """Which parameters become specialization constants."""
 
-    Attributes:
-        sizes: "few" (those of `few`), "all" or "none".
-        few: families of shaders -> names of parameters, from the driver's profile.
-    """
-
-    sizes: str = "few"
+    sizes: str = "few"  # "few" (those of `few`), "all" or "none"
+    # Families of shaders -> names of parameters, from the driver's profile
     few: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 

@@ -20,63 +20,43 @@ from vkrt.work.tensor import round_up
 
 @dataclass(frozen=True)
 class Candidate:
-    """A weight that may be streamed.
+    """A weight that may be streamed."""
 
-    Attributes:
-        weight: index in the weight table.
-        nbytes, alignment: of its storage.
-        file_bytes: what a reload reads.
-        first, last: the first and the last step that reads it.
-    """
-
-    weight: int
+    weight: int  # index in the weight table
+    # Of its storage
     nbytes: int
     alignment: int
-    file_bytes: int
+    file_bytes: int  # what a reload reads
+    # The first and the last step that reads it
     first: int
     last: int
 
 
 @dataclass(frozen=True)
 class PoolInterval:
-    """A weight's place in the pool, and its time there.
+    """A weight's place in the pool, and its time there."""
 
-    Attributes:
-        weight: index in the weight table.
-        offset, end: bytes of the pool.
-        start: the submission at whose start the place becomes the weight's. Submission s of the run
-            before is s minus the number of submissions, which is negative.
-        needed: the submission that waits for it.
-        last: the submission of its last user, after which the place is free.
-    """
-
-    weight: int
+    weight: int  # index in the weight table
+    # Bytes of the pool
     offset: int
     end: int
+    # The submission at whose start the place becomes the weight's. Submission s of the run before
+    # is s minus the number of submissions, which is negative.
     start: int
-    needed: int
-    last: int
+    needed: int  # the submission that waits for it
+    last: int  # the submission of its last user, after which the place is free
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """All streamed weights in their places.
+    """All streamed weights in their places."""
 
-    Attributes:
-        submissions: the steps, cut into submissions.
-        intervals: in the order of the waits.
-        pool_bytes: to the end of the last place.
-        alignment: the largest of the weights'.
-        lookahead: sync points that reloads start ahead, always fewer than there are.
-        late: how many reloads start later, because their place is taken until then.
-    """
-
-    submissions: tuple[Submission, ...]
-    intervals: tuple[PoolInterval, ...]
-    pool_bytes: int
-    alignment: int
-    lookahead: int
-    late: int
+    submissions: tuple[Submission, ...]  # the steps, cut into submissions
+    intervals: tuple[PoolInterval, ...]  # in the order of the waits
+    pool_bytes: int  # to the end of the last place
+    alignment: int  # the largest of the weights'
+    lookahead: int  # sync points that reloads start ahead, always fewer than there are
+    late: int  # how many reloads start later, because their place is taken until then
 
 
 def cut(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int]

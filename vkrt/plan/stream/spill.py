@@ -33,41 +33,26 @@ ATTEMPTS = 4
 
 @dataclass(frozen=True)
 class Spill:
-    """One idle time of an activation that is spent in the host's memory.
+    """One idle time of an activation that is spent in the host's memory."""
 
-    Attributes:
-        storage: id of the activation.
-        nbytes: of it.
-        after: the step (of the original command list) behind which it is copied to the host.
-        before: the step in front of which it is copied back.
-        use: the step for which it is copied back.
-        copied: False where the host still has it from an earlier spill.
-    """
-
-    storage: int
-    nbytes: int
-    after: int
-    before: int
-    use: int
-    copied: bool = True
+    storage: int  # id of the activation
+    nbytes: int  # of it
+    after: int  # the step (of the original command list) behind which it is copied to the host
+    before: int  # the step in front of which it is copied back
+    use: int  # the step for which it is copied back
+    copied: bool = True  # False where the host still has it from an earlier spill
 
 
 @dataclass(frozen=True)
 class SpillReport:
-    """What spilling does.
+    """What spilling does."""
 
-    Attributes:
-        arena_before, arena_after: bytes of the arena.
-        spills: in the order of their steps; empty where nothing was inserted.
-        host_bytes: the most bytes of the host's memory that they occupy at once.
-        notes: in plain words.
-    """
-
+    # Bytes of the arena
     arena_before: int
     arena_after: int
-    spills: tuple[Spill, ...] = ()
-    host_bytes: int = 0
-    notes: tuple[str, ...] = ()
+    spills: tuple[Spill, ...] = ()  # in the order of their steps; empty where nothing was inserted
+    host_bytes: int = 0  # the most bytes of the host's memory that they occupy at once
+    notes: tuple[str, ...] = ()  # in plain words
 
 
 def spill(work: CommandList, requirements: Requirements, arena_limit: int, unified: bool, *,
@@ -263,8 +248,7 @@ class _Spills:
         for gap in self.taken:
             copies = open_.get(gap.storage.id)
             writes = self._written[gap.storage.id]
-            if copies and (bisect_right(writes, gap.last)
-                           == bisect_left(writes, copies[-1].use)):
+            if copies and bisect_right(writes, gap.last) == bisect_left(writes, copies[-1].use):
                 copies.append(gap)
             else:
                 result.append([gap])

@@ -31,18 +31,13 @@ SMALL_PART = 32
 
 @dataclass(frozen=True)
 class StreamedSet:
-    """A set of weights to stream.
+    """A set of weights to stream."""
 
-    Attributes:
-        file_bytes: what one run reads.
-        nbytes: of all candidates' memory, streamed or not; a lower bound, as the pool may take
-            more than the bytes alive at once.
-        streamed: positions in the list of candidates, ascending.
-    """
-
-    file_bytes: int
+    file_bytes: int  # what one run reads
+    # Of all candidates' memory, streamed or not; a lower bound, as the pool may take more than the
+    # bytes alive at once
     nbytes: int
-    streamed: tuple[int, ...]
+    streamed: tuple[int, ...]  # positions in the list of candidates, ascending
 
 
 def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:

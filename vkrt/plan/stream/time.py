@@ -19,15 +19,11 @@ RUNS = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """A run in the middle of many, in seconds.
+    """A run in the middle of many, in seconds."""
 
-    Attributes:
-        total: from the end of the run before to its own end.
-        waits: the time in front of each submission in which nothing is computed because a weight
-            has not arrived.
-    """
-
-    total: float
+    total: float  # from the end of the run before to its own end
+    # The time in front of each submission in which nothing is computed because a weight has not
+    # arrived
     waits: tuple[float, ...]
 
 
