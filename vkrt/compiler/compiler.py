@@ -40,11 +40,8 @@ from vkrt.work.target import Target
 
 
 def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, CommandList]:
-    """The graph at the sizes that need the most bytes of activations, and its command list.
-
-    Raises:
-        UnsupportedError: the method needs what vkrt does not have.
-    """
+    """The graph at the sizes that need the most bytes of activations, and its command list;
+    UnsupportedError if the method needs what vkrt does not have."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], first_target(target_on(device, options), options))
     if not graph.is_dynamic:

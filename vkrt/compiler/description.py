@@ -18,12 +18,8 @@ class Description(Files):
     """The methods of a program's files and their graphs.
 
     Args:
-        at_once: whether the files are read now; else the first use reads them and raises the errors
-            below.
-
-    Raises:
-        OSError: a file cannot be read.
-        FormatError: it is not a well-formed program, or not well-formed data.
+        at_once: whether the files are read now, with FormatError if they are not well-formed; else
+            the first use reads them.
     """
 
     def __init__(self, source: Any, data_path: Any = None, at_once: bool = True):

@@ -1,12 +1,10 @@
 """Cached plans: what a program was compiled to, in a file, for later loads of the same program.
 
-Compiling depends only on the files, the options, the device and vkrt's own code. A process that
-finds what another one has compiled does not import the compiler. A file's name is a digest of
-everything that the plan follows from; the bytes of a program are represented by their file and its
-time of change. Its content is a flat file (`vkrt.executable.flat`) with a checksum, and the ranges
-and places in it are checked. What kernels do with their parameters is not checked, so files and
-folders that somebody else may have written are not read (`vkrt.vk.private_file`). If a file is
-missing or damaged, the program is read.
+A process that finds what another one has compiled does not import the compiler. A file's name is a
+digest of everything that the plan follows from: options, device, vkrt's own code, and the program's
+files with their times of change. Its content is a flat file (`vkrt.executable.flat`) with a
+checksum, and the ranges and places in it are checked. What kernels do with their parameters is not,
+so files and folders that somebody else may have written are not read (`vkrt.vk.private_file`).
 
 There is no cached plan for a program in memory, for a method with dynamic shapes, which is lowered
 again at every new shape, or for a plan that depends on another method's weights on the device.
@@ -75,14 +73,12 @@ def is_fixed(graph: Graph) -> bool:
 
 
 class PlanFiles:
-    """The files of cached plans for one program and one set of options.
+    """The files of cached plans for one program and one set of options; `any`: whether there is a
+    plan for some device.
 
     Args:
         sources: of the program's bytes, then of its data files.
         options: `options.plan_cache` is the folder, "off", or "auto".
-
-    Attributes:
-        any: whether there is a plan for some device.
     """
 
     def __init__(self, sources: Sequence[Any], options: LoadOptions):

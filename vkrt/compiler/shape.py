@@ -34,12 +34,8 @@ class Shape(NamedTuple):
     @classmethod
     def of(cls, graph: Graph, arrays: Sequence[np.ndarray],
            counts: Mapping[Count, int] = MappingProxyType({})) -> Shape:
-        """The shape of a call; InputError if an input is too small to hold a value that is read
-        from it.
-
-        Args:
-            counts: the assumed counts of the data; those that are left out are as in the graph.
-        """
+        """The shape of a call; `counts` are assumed counts of the data, others are as in the graph.
+        InputError if an input is too small to hold a value that is read from it."""
         return cls(tuple(array.shape for array in arrays),
                    tuple(counts.get(read, graph.values.get(read, 0)) if isinstance(read, Count)
                          else value_of(read, arrays) for read in graph.reads))
@@ -63,11 +59,8 @@ class Shape(NamedTuple):
 
 
 def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
-    """The value of an input's element that decides sizes or places.
-
-    Raises:
-        InputError: the input is a buffer of the host's, or has no such element.
-    """
+    """The value of an input's element that decides sizes or places; InputError if the input is a
+    buffer of the host's, or has no such element."""
     array = arrays[read.input]
     if isinstance(array, DeviceBuffer):
         raise InputError(f"input {read.input}: what it holds decides sizes or places, which vkrt "

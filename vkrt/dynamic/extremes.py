@@ -42,8 +42,9 @@ def largest_and_near(graph: Graph) -> list[Graph]:
     no multiple of 4 may need copies that the bounds do not need."""
     if not graph.is_dynamic:
         return [graph]
-    found = [graph, *_near(graph)]
-    return found if _has_all_bounds(graph) else [graph, *_Search(graph).run()]
+    # Whether no tensor can be larger than it is in the graph
+    has_all_bounds = all(tensor.sizes == tensor.bounds for tensor in _changing(graph))
+    return [graph, *(_near(graph) if has_all_bounds else _Search(graph).run())]
 
 
 def _near(graph: Graph) -> list[Graph]:
@@ -64,10 +65,6 @@ def _changing(graph: Graph) -> Iterator[Tensor]:
     for value in itertools.chain(graph.inputs, made):
         if isinstance(value, Tensor) and value.bounds is not None:
             yield value
-
-
-def _has_all_bounds(graph: Graph) -> bool:
-    return all(tensor.sizes == tensor.bounds for tensor in _changing(graph))
 
 
 class _Search:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import gt
 from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -51,12 +52,9 @@ def assign_sizes(graph: Graph, sizes: Sequence[Sizes | None],
                  values: Mapping[SizeValue, int]) -> None:
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
-    The sizes in the file become the tensors' bounds. Sizes that do not depend on the inputs stay as
-    they are, for `vkrt.ops.operator.Operator.check` to compare.
-
-    Raises:
-        InputError: the sizes do not fit together, or a tensor would have more than the file says;
-            the graph is unchanged.
+    The sizes in the file become the tensors' bounds. Sizes that do not depend on the inputs stay,
+    for `vkrt.ops.operator.Operator.check` to compare. The graph is unchanged if this raises
+    InputError: the sizes do not fit together, or a tensor would have more than the file says.
     """
     resolver = _Resolver(graph, sizes, values, from_file=True)
     resolver.resolve()
@@ -137,7 +135,7 @@ class _Resolver:
         for index, out in enumerate(node.outs):
             sizes = found[index] if index < len(found) else out.sizes
             most = out.sizes if self.from_file else out.bounds
-            if most is not None and not _within(sizes, most):
+            if most is not None and (len(sizes) != len(most) or any(map(gt, sizes, most))):
                 raise self._refused(str(node), ValueError(
                     f"result {index} would have sizes {list(sizes)}, the program allows no more "
                     f"than {list(most)}"))
@@ -188,10 +186,6 @@ class _Resolver:
                        else f"; input {r.input} holds {n}" for r, n in self.values.items())
         return InputError(f"method '{self.graph.name}' cannot run on inputs {given}{read}: "
                           f"{where}: {error}")
-
-
-def _within(sizes: Sizes, most: Sizes) -> bool:
-    return len(sizes) == len(most) and all(n <= bound for n, bound in zip(sizes, most))
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -1,10 +1,8 @@
 """Runtime scalars: numbers that a method reads from its inputs and leaves to its kernels.
 
-Each decode step of a language model gets a new position from an input. The position says where rows
-go in a cache and how far attention looks; no size depends on it. So it is no part of the shape of a
-call (`vkrt.compiler.shape.Shape`): kernels read it from the input.
-
-A value stays part of the shape if anything else depends on it.
+Each decode step of a language model gets a new position from an input: where rows go in a cache and
+how far attention looks. If no size and nothing else depends on it, it is no part of the shape of a
+call (`vkrt.compiler.shape.Shape`).
 """
 
 from __future__ import annotations

@@ -24,13 +24,9 @@ _NUMBERS = {name: number for number, name in SCALAR_TYPES.items()}
 def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Kernel],
                          find_dynamic: Callable[[Graph], None],
                          mutated: Callable[[str], Sequence[int]], dynamic: bool) -> Graph:
-    """The graph of one delegate, with the arguments and errors of `vkrt.graph.build.build_graph`.
-
-    Args:
-        blob: the graph that was read from it.
-        name: of the method it belongs to.
-        dynamic: whether calls may pass less than the sizes of the delegate's inputs.
-    """
+    """The graph of one delegate, of the method `name`, from the graph `blob` that was read from it.
+    `dynamic`: whether calls may pass less than the sizes of the delegate's inputs. The other
+    arguments and the errors are those of `vkrt.graph.build.build_graph`."""
     values = [_border(blob.values[i], dynamic) for i in (*blob.input_ids, *blob.output_ids)]
     inputs = tuple(range(len(blob.input_ids)))
     outputs = tuple(range(len(inputs), len(values)))

@@ -36,15 +36,14 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
     """The graph of one method, complete: nothing changes it any more.
 
     Args:
-        data: the bytes of the program file.
-        program: what `vkrt.pte.read_program` read from them.
-        plan: the method's plan in it.
+        data: the bytes of the program file; `data_files`: those of its `.ptd` files.
+        program: what `vkrt.pte.read_program` read from them; `plan`: the method's plan in it.
         kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
         find_dynamic: works out what calls may change in the sizes of a graph, which the file does
             not say (`vkrt.dynamic.ranges.find_dynamic`).
         mutated: places of the arguments that an operator changes in place, by its name
             (`vkrt.ops.registry.mutated`).
-        external: the constants in `.ptd` files, if any; `data_files`: the bytes of these.
+        external: the constants in `.ptd` files, if any.
 
     Raises:
         FormatError: the delegates and the plan contradict each other.

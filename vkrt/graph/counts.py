@@ -1,12 +1,12 @@
 """Counts: sizes of results that the data decide, up to a bound that is in the file.
 
-`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, which is a
-symbol like the sizes of inputs, and its number among the method's counts. A mask of bools is
-replaced by indices, the places of True in it, which are counted. A method knows a count when its
-run has computed it (`vkrt.method.counts`).
+`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, a symbol like
+the sizes of inputs, and its number among the method's counts. A mask of bools is replaced by
+indices, the places of True in it, which are counted. A method knows a count when its run has
+computed it (`vkrt.method.counts`).
 
-The exporter asserts bounds of counts: a delegate gets a tensor of which it reads only the size.
-When the exporter removes the assertion, the delegate loses that input.
+The exporter asserts bounds of counts: a delegate gets a tensor of which it reads only the size, and
+loses that input when the exporter removes the assertion.
 """
 
 from __future__ import annotations
@@ -95,16 +95,12 @@ def _without_masks(builder: Any, name: str, indices: Sequence[Any], result: Any)
             most = index.numel
             if name == BY_INDICES[0] and len(indices) == 1 and isinstance(result, Tensor):
                 most = min(most, *result.sizes[:1])
-            builder.mask_places[key] = _places(builder, index, most)
+            # For each dimension of the mask
+            outs = tuple(Tensor((most,), "int32", name=f"places in {index.name}")
+                         for _ in index.sizes)
+            builder.adopted.update((index, *outs))
+            builder.add(PLACES, (index, *_count(builder, most)), outs,
+                        f"kernel of '{builder.plan.name}'", kernel=PLACES)
+            builder.mask_places[key] = outs
         found += builder.mask_places[key]
     return found
-
-
-def _places(builder: Any, mask: Tensor, most: int) -> tuple[Tensor, ...]:
-    """For each dimension of a mask the indices of its True elements."""
-    builder.adopted.add(mask)
-    outs = tuple(Tensor((most,), "int32", name=f"places in {mask.name}") for _ in mask.sizes)
-    builder.adopted.update(outs)
-    builder.add(PLACES, (mask, *_count(builder, most)), outs, f"kernel of '{builder.plan.name}'",
-                kernel=PLACES)
-    return outs

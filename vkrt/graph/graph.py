@@ -195,6 +195,10 @@ class Graph:
         return bool(self.chain) and (bool(self.reads) or any(
             tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
+    def input_sizes(self) -> list[tuple[int, ...] | None]:
+        """The sizes of each input; None for one that is not a tensor."""
+        return [value.sizes if isinstance(value, Tensor) else None for value in self.inputs]
+
     @property
     def counts(self) -> tuple[Count, ...]:
         """The counts of the data that decide sizes, in the order in which a run comes to them."""
@@ -284,12 +288,8 @@ class Graph:
         return Counter(node.kernel or node.op for node in self.nodes)
 
     def refuse(self, missing: Counter[str], refused: Mapping[str, int]) -> None:
-        """Raises UnsupportedError, which names everything at once that vkrt does not have.
-
-        Args:
-            missing: names of operators and the like, with counts.
-            refused: what else of the graph vkrt does not do, in words, with counts.
-        """
+        """Raises UnsupportedError, which names everything at once that vkrt does not have:
+        `missing` operators and the like, and what is `refused`, in words, each with counts."""
         from vkrt.graph.wording import counted, listed  # for a program that cannot run
 
         missing = missing + self.unsupported

@@ -17,13 +17,8 @@ COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_c
 
 
 def take(builder: Any, name: str, args: Sequence[int]) -> None:
-    """Adds the node of a kernel's call, if the call needs one.
-
-    Args:
-        builder: of the graph.
-        name: of the kernel.
-        args: ids of its arguments, and of its results.
-    """
+    """Adds the node of a kernel's call, if the call needs one; `args` are the ids of its arguments,
+    and of its results."""
     if _begins(builder, name, args):
         return
     label = f"kernel of '{builder.plan.name}'"

@@ -1,8 +1,6 @@
-"""Kernels outside of a program's delegates for which the device has operators.
-
-Where the device has an operator for a portable kernel (`vkrt.ops.registry.kernels`), the kernel
-becomes a node like those of the delegates, and nothing goes to the host and back. Other kernels run
-on the host.
+"""Kernels outside of a program's delegates for which the device has operators
+(`vkrt.ops.registry.kernels`): these become nodes like those of the delegates. Other kernels run on
+the host.
 
 A kernel has the dtypes of the program: torch promotes its arguments, delegates may hold float16,
 and integers of 64 bits have 32 bits on the device (results agree with torch as long as every value

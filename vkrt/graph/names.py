@@ -1,9 +1,8 @@
 """Names of a method's inputs and outputs, as far as the program's file has them.
 
-Methods without inputs, such as "forward_input_names", may return names as texts
-(`constant_methods=` of ExecuTorch's exporter). Arguments that were passed to the exporter by
-keyword, and results in dictionaries, have their keys in the trees that say how arguments and
-results nest. Others are "input_0", "output_0" and so on.
+Methods without inputs, such as "forward_input_names", may return them (`constant_methods=` of
+ExecuTorch's exporter). Keyword arguments, and results in dictionaries, have their keys in the trees
+that say how arguments and results nest. Others are "input_0", "output_0" and so on.
 """
 
 from __future__ import annotations

@@ -2,13 +2,12 @@
 
 In the exporter's graph, `x.copy_(y)` or `x[:, i] = y` is a copy of `y` with `x` as an argument that
 nothing reads, and a later instruction that writes the copy over `x`. If the copy is in a delegate,
-the exporter removes it: `x` is no input any more, but the call still passes it. The later
-instruction is in the file: the value that it overwrites may be the input that was left out.
+the exporter removes it: `x` is no input any more, but the call still passes it.
 
-It need not be: a state that is read first and then overwritten has such an instruction too. The
-order tells the two cases apart. The values of a call are in the order in which the delegate's nodes
-used them first, before any node was removed. The copy was the first to use `x`, so it stood before
-the first use of the call's next value, and behind the node that makes `y`.
+A state that is read first and then overwritten has such an instruction, too. The order tells the
+two cases apart: the values of a call are in the order in which the delegate's nodes used them
+first, before any node was removed. The copy was the first to use `x`, so it stood before the first
+use of the call's next value, and behind the node that makes `y`.
 """
 
 from __future__ import annotations

@@ -30,13 +30,8 @@ def prim(name: str) -> str:
 
 
 def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]) -> Any:
-    """A function of numbers, or of `Symbol`s among them.
-
-    Args:
-        symbol: makes a `Symbol` from its kind, arguments and bound.
-
-    Returns:
-        A number or a `Symbol`; None for comparisons with symbols, which vkrt does not compute.
+    """A function of numbers or `Symbol`s, which `symbol` makes from their kind, arguments and
+    bound. None for comparisons with symbols, which vkrt does not compute.
 
     Raises:
         ArithmeticError, ValueError: a division by 0, an integer beyond 64 bits, or the integer of a
@@ -54,10 +49,7 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
 
 def take(builder: Any, name: str, args: Sequence[int]) -> bool:
     """Handles a kernel that makes a number, or a part of a tensor in a loop; False if it is none.
-
-    Args:
-        args: ids of its arguments, and of its result.
-    """
+    `args` are the ids of its arguments, and of its result."""
     if name == COPY_INDEX and len(args) == 3:
         _copy_index(builder, *args)
         return True

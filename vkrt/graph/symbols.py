@@ -85,16 +85,8 @@ class Symbol:
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
                  number_of: Callable[[Symbol], Number], read: Callable[[SizeValue], int],
                  ) -> Number:
-        """Its value.
-
-        Args:
-            sizes_of: the sizes a tensor has now.
-            number_of: the value that a symbol among its arguments has now.
-            read: the value that an input's element has now, or that a count is assumed to have.
-
-        Raises:
-            ArithmeticError: see `compute`.
-        """
+        """Its value, from the values that tensors' sizes, symbols, and input elements or counts
+        have now; ArithmeticError as in `compute`."""
         if self.kind == "size":
             return sizes_of(self.args[0])[self.args[1]]
         if self.kind == "read":

@@ -1,10 +1,6 @@
 """Nodes in parts, so that the tensors between them take less memory: in slices of hidden channels
 (`vkrt.passes.slices`) and in strips of rows (`vkrt.passes.strips`), for which some nodes are done
-twice (`vkrt.passes.recompute`).
-
-`vkrt.passes.division_plan` chooses by the sizes of tensors alone; lowering compares the arenas with
-and without parts.
-"""
+twice (`vkrt.passes.recompute`). Lowering compares the arenas with and without parts."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
         if strips:
             ways.add_strips(ceiling // 2, ceiling)
         ceiling = max((nbytes for nbytes in ways.sizes if nbytes <= ceiling // 2), default=0)
-        sizes = ways.all_sizes()
+        sizes = sorted({step.nbytes for steps in ways.ends.values() for step in steps})
         least = sizes[bisect_left(sizes, True,
                                   key=lambda nbytes: ways.cheapest(nbytes) is not None)]
         if least >= ceiling:
@@ -83,6 +83,7 @@ class _Ways:
     """The steps in which the nodes of a graph can be done.
 
     Attributes:
+        ends: the steps, by the place where they end.
         live: of the graph.
         seconds: that each node takes as a whole.
         sizes: the bytes that are alive at nodes that are done as a whole.
@@ -90,7 +91,7 @@ class _Ways:
 
     def __init__(self, graph: Graph, target: Target, twice: RecomputedGraph):
         self._twice = twice
-        self._ends: dict[Place, list[Step]] = {}
+        self.ends: dict[Place, list[Step]] = {}
         self.live, self.seconds = _whole(graph, target)
         total = sum(self.seconds)
         more = total * MORE_TIME[target.prefer]
@@ -124,23 +125,20 @@ class _Ways:
     def _add(self, first: int, last: int, nbytes: int, seconds: float,
              run: Region | Chain | None, is_recomputed: bool) -> None:
         start, end = self._place(first, is_recomputed), self._place(last, is_recomputed)
-        self._ends.setdefault(end, []).append(
+        self.ends.setdefault(end, []).append(
             Step(start, end, first, last, nbytes, seconds, run, is_recomputed))
 
     def _place(self, index: int, is_recomputed: bool) -> Place:
         place = index if is_recomputed else self._twice.places[index]
-        return place, is_recomputed and self._twice.is_inside(place)
-
-    def all_sizes(self) -> list[int]:
-        return sorted({step.nbytes for steps in self._ends.values() for step in steps})
+        return place, is_recomputed and place in self._twice.inside
 
     def cheapest(self, most: int) -> list[Step] | None:
         """The fastest steps with at most `most` bytes alive at each node; None where there are
         none, or where they take longer than the target allows."""
         best: dict[Place, tuple[float, Step | None]] = {(0, False): (0.0, None)}
-        for end in sorted(self._ends):
+        for end in sorted(self.ends):
             found: tuple[float, Step | None] = math.inf, None
-            for step in self._ends[end]:
+            for step in self.ends[end]:
                 time = best[step.start][0] + step.seconds
                 if step.nbytes <= most and time < found[0]:
                     found = time, step

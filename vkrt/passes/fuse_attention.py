@@ -12,6 +12,7 @@ whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +40,8 @@ def fuse_attention(graph: Graph, target: Target) -> Graph:
             continue
         found = _scores_before(rewrite, index, 0) or _scores_before(rewrite, index, 1)
         if (found is None or not rewrite.is_free(index, *found.done)
-                or not _has_many_scores(found, node, target) or not _keeps_order(found, index)):
+                or not _has_many_scores(found, node, target)
+                or not _keeps_order(graph, found.done, index)):
             continue
         args = (*found.product.args, node.args[1], found.mask,
                 found.scale * found.product.attributes.get(FACTOR, 1.0), list(found.heads),
@@ -57,7 +59,6 @@ FUSE_ATTENTION = Pass("fuse_attention", "attention of long inputs, whose scores 
 class _Scores:
     """How weights of attention are made."""
 
-    graph: Graph
     product: Node  # the first of the two products
     softmax: Node
     mask: Tensor | None
@@ -73,12 +74,10 @@ def _has_many_scores(found: _Scores, last: Node, target: Target) -> bool:
             and blocks_for(target, scores.dtype, scores.sizes, values.sizes[2]) is not None)
 
 
-def _keeps_order(found: _Scores, last: int) -> bool:
-    """Whether fusing keeps the order in which weights are read."""
-    nodes = found.graph.nodes
-    return (all(tensor.constant is None for index in found.done
-                for tensor in nodes[index].tensors())
-            or reads_weights_alone(found.graph, found.done, last))
+def _keeps_order(graph: Graph, done: Sequence[int], last: int) -> bool:
+    """Whether fusing these nodes with the last one keeps the order in which weights are read."""
+    return all(tensor.constant is None for index in done for tensor in graph.nodes[index].tensors()
+               ) or reads_weights_alone(graph, done, last)
 
 
 def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
@@ -96,7 +95,7 @@ def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
         if node.op == PRODUCT and softmax is not None:
             if not node.attributes.keys() <= {FACTOR}:
                 return None
-            return _Scores(graph, node, softmax, mask, scale, heads or node.outs[0].sizes[:-2],
+            return _Scores(node, softmax, mask, scale, heads or node.outs[0].sizes[:-2],
                            tuple(done[1:]))
         if node.op == SUM and softmax is not None and mask is None and scale == 1:
             value, mask = node.args[place], node.args[1 - place]

@@ -55,6 +55,7 @@ class RecomputedGraph:
         again: the indices of the repeated nodes.
         cuts: for each recomputation the index of its first repeated node, and the index behind its
             means of rows.
+        inside: the indices before which recomputation changes what is alive.
     """
 
     def __init__(self, graph: Graph, recomputations: Sequence[Recomputation]):
@@ -62,7 +63,7 @@ class RecomputedGraph:
         self.places: list[int] = []
         self.again: set[int] = set()
         self.cuts: set[int] = set()
-        self._inside: set[int] = set()
+        self.inside: set[int] = set()
         means = {each.mean for each in recomputations}
         of_reader = {each.second: each for each in recomputations}
         for index, node in enumerate(graph.nodes):
@@ -75,7 +76,7 @@ class RecomputedGraph:
                 nodes += ((graph.number_of(each), _again(graph.nodes[each], others))
                           for each in again)
                 node = replace(node, args=replaced(node.args, others))
-                self._inside.update(range(self.places[again[0]] + 1, len(nodes) + 1))
+                self.inside.update(range(self.places[again[0]] + 1, len(nodes) + 1))
             self.places.append(len(nodes))
             if index in means:
                 rows, node = _by_rows(node)
@@ -88,12 +89,8 @@ class RecomputedGraph:
     @cached_property
     def _before(self) -> list[int]:
         """For each index, how many indices before it are between nodes that are done twice."""
-        return list(accumulate((index in self._inside for index in range(self.places[-1] + 1)),
+        return list(accumulate((index in self.inside for index in range(self.places[-1] + 1)),
                                initial=0))
-
-    def is_inside(self, index: int) -> bool:
-        """Whether recomputation changes what is alive before a node."""
-        return index in self._inside
 
     def recomputes(self, start: int, end: int) -> bool:
         """Whether some of these nodes are done twice, or this changes what is alive among them."""

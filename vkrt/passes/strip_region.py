@@ -88,12 +88,9 @@ class Region:
         return found
 
     def done(self, number: int, before: Mapping[Tensor, int] | None = None) -> dict[Tensor, int]:
-        """How many rows of each tensor that the nodes make exist after a strip.
-
-        Args:
-            before: the same after the strip before: a node makes only its share, even if it could
-                make more rows at once, as after the last rows of its input.
-        """
+        """How many rows of each tensor that the nodes make exist after a strip. With `before`, the
+        same after the strip before, a node makes only its share, even if it could make more rows at
+        once, as after the last rows of its input."""
         steps = self.steps
         asked = {tensor for _, windows in steps for tensor in windows}
         share = self.share

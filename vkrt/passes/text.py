@@ -11,9 +11,9 @@ from vkrt.work.tensor import Tensor
 
 
 def text_of(graph: Graph) -> str:
-    """The graph as lines: the number of each node in the graph before passes, the tensors that it
-    makes, its operator with the arguments, attributes, and where it stands in the file. %N is a
-    tensor that is computed or given, cN a constant of the file."""
+    """A line for each node: its number in the graph before passes, the tensors that it makes, its
+    operator with the arguments and attributes, and where it stands in the file. %N is a tensor that
+    is computed or given, cN a constant of the file."""
     names = _Names()
     inputs = ", ".join(names.typed(value) for value in graph.inputs)
     lines = [f"inputs {inputs}"]

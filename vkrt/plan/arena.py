@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 
 from vkrt.plan.once import Once
 from vkrt.work.tensor import round_up
@@ -191,14 +193,13 @@ class _Search:
         """The greedy orders, each a permutation of the requests."""
         requests = self.requests
         everything = range(len(requests))
-        yield "by size", sorted(everything, key=lambda i: (
-            -requests[i].nbytes, requests[i].first - requests[i].last, i))
-        yield "by area", sorted(everything, key=lambda i: (
-            -requests[i].nbytes * (requests[i].last - requests[i].first + 1), i))
-        yield "by time", sorted(everything, key=lambda i: (
-            requests[i].first, -requests[i].nbytes, i))
-        yield "by duration", sorted(everything, key=lambda i: (
-            requests[i].first - requests[i].last, -requests[i].nbytes, i))
+        keys: dict[str, Callable[[Request], tuple[int, int]]] = {
+            "by size": lambda r: (-r.nbytes, r.first - r.last),
+            "by area": lambda r: (-r.nbytes * (r.last - r.first + 1), 0),
+            "by time": lambda r: (r.first, -r.nbytes),
+            "by duration": lambda r: (r.first - r.last, -r.nbytes)}
+        for name, key in keys.items():
+            yield name, sorted(everything, key=lambda i: (*key(requests[i]), i))
         # The moments with the most bytes alive have no room to spare: they are packed first.
         alive = [requests[i].nbytes + sum(requests[j].nbytes for j in self.conflicts[i])
                  for i in everything]
@@ -209,16 +210,13 @@ class _Search:
     def _breadths(self) -> list[int]:
         """For each request, the most bytes that are alive at once during its lifetime."""
         requests = self.requests
-        changes: dict[int, int] = {}
+        changes: Counter[int] = Counter()
         for request in requests:
-            changes[request.first] = changes.get(request.first, 0) + request.nbytes
-            changes[request.last + 1] = changes.get(request.last + 1, 0) - request.nbytes
+            changes[request.first] += request.nbytes
+            changes[request.last + 1] -= request.nbytes
         times = sorted(changes)
         place = {time: number for number, time in enumerate(times)}
-        alive, total = [], 0
-        for time in times:
-            total += changes[time]
-            alive.append(total)
+        alive = list(accumulate(changes[time] for time in times))
         return [max(alive[place[r.first]:place[r.last + 1]]) for r in requests]
 
     def _place(self, order: Sequence[int], best_fit: bool) -> list[int] | int:

@@ -105,15 +105,12 @@ def barriers(work: CommandList, plan: MemoryPlan) -> tuple[bool, ...]:
 def transitions(work: CommandList, plan: MemoryPlan,
                 needed: Sequence[bool]) -> dict[int, tuple[int, ...]]:
     """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before,
-    which may be any step on the device, also a copy of buffers.
+    which may also be a copy of buffers; `needed` is the result of `barriers`.
 
     Images of activations need the transition once in every run, because other storages in the arena
     may have overwritten them. Transitions move up to the last barrier before the first use, or to
     the start of the submission, and stall nothing more. If the old bytes were used after that
     barrier, the first use would have a barrier of its own.
-
-    Args:
-        needed: what `barriers` says of the same command list and plan.
     """
     place = 0
     first_uses = _first_uses(work)

@@ -58,10 +58,13 @@ def fit(work: CommandList, placements: Placements, requirements: Requirements, b
              requirements(work.storages[weight.storage])
              for weight, placement in zip(table, placements.each)]
 
+    why = ("as little device memory as possible" if budget.nbytes is None
+           else f"the budget of {budget.nbytes:,} bytes has no room for it")
+
     def placed(residents: Sequence[int]) -> Placements:
         kept = frozenset(residents)
         return replace(placements, each=tuple(
-            placement if i in kept or placement.kind == "map" else Placement("stream", _why(budget))
+            placement if i in kept or placement.kind == "map" else Placement("stream", why)
             for i, placement in enumerate(placements.each)))
 
     stream = plan_stream(
@@ -81,9 +84,3 @@ def can_stream(work: CommandList, weight: Weight, placement: Placement, unified:
     record = work.prepacks[weight.prepack]
     return (placement.kind == "direct" if unified else placement.kind == "staged") and (
         weight.layout != "image" and record.constant.dtype == record.target.dtype)
-
-
-def _why(budget: Budget) -> str:
-    if budget.nbytes is None:
-        return "as little device memory as possible"
-    return f"the budget of {budget.nbytes:,} bytes has no room for it"

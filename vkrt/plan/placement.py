@@ -1,14 +1,14 @@
 """Placements: how each weight gets from the file to where the kernels read it.
 
 * `map`: the kernels read the file's own bytes, through an import of its mapping: no device memory,
-no copy; the pages are the system's cache of the file.
+  no copy; the pages are the system's cache of the file.
 * `direct`: the host reads (and where the layout differs, packs) the bytes straight into the
-weight's final place.
+  weight's final place.
 * `staged`: through a staging buffer, from which a shader packs them: for images, and for devices
-with memory of their own.
+  with memory of their own.
 * `shared`: another method of the program has brought it to the device, in the same layout.
 * `stream`: as `direct` or `staged`, but into a place that the weight shares with others over time,
-again in every run (see `vkrt.plan.stream.streaming`).
+  again in every run (see `vkrt.plan.stream.streaming`).
 """
 
 from __future__ import annotations

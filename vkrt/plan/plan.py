@@ -1,16 +1,14 @@
 """The memory plan: where every storage lies, and how many bytes are allocated when.
 
-A pure function of the command list and of the memory requirements that the driver reports. Weights
-are gathered in blocks in the order of the file. Activations share one arena according to their
-lifetimes. Constants that a shader packs reach their weights through one staging buffer, which is
-released before the arena is allocated:
+A pure function of the command list and of the memory requirements that the driver reports.
+Constants that a shader packs reach their weights through one staging buffer, which is released
+before the arena of activations is allocated:
 
     device peak = max(weights + staging, weights + activations)
 
-Weights that are mapped, or another method's, have no block, and weights that the host writes need
-no staging. Streamed weights share a pool (`vkrt.plan.stream.streaming`), which is allocated with
-the arena. Nothing is rounded but for the alignments the driver asks for, so a counting allocator
-sees exactly the predicted bytes.
+Streamed weights share a pool (`vkrt.plan.stream.streaming`), which is allocated with the arena.
+Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
+the predicted bytes.
 """
 
 from __future__ import annotations
@@ -61,8 +59,6 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
     """Places every storage of a command list.
 
     Args:
-        work: what lowering made of a graph.
-        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         order: "lazy" or "eager", see `MemoryPlan`.
         chunk: the most bytes of staging; exceeded only by a constant whose single row is larger.
         unified: the device's memory is host-visible, so inputs and outputs lie in the arena.
@@ -73,8 +69,8 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
         budget: the most that may be allocated; weights that do not fit are streamed.
         reads_slowly: the host reads device memory past its cache, so outputs lie in other memory.
         max_block_bytes: bytes of the largest block that the device allocates.
-        watchdog: limits the time of submissions. With streamed weights it is not used: submissions
-            then begin where weights are waited for.
+        watchdog: limits the time of submissions; not used with streamed weights, whose submissions
+            begin where weights are waited for.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.

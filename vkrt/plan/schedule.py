@@ -32,8 +32,8 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
 
 def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int],
              wanted: Sequence[int] | None = None) -> tuple[tuple[Batch, ...], int]:
-    """Cuts constants into slices and gathers them in batches. A constant that fits the chunk is
-    never cut; a larger one is cut at rows.
+    """Cuts constants into slices and gathers them in batches; also the bytes of staging that the
+    largest batch takes. A constant that fits the chunk is never cut; a larger one is cut at rows.
 
     Args:
         prepacks: in the order of the file.
@@ -41,9 +41,6 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
         block_of: id of a weight's storage -> index of its memory block, which the first batch that
             needs it allocates. Empty when all blocks are allocated beforehand.
         wanted: indices of the prepacks to schedule, in the order of the file; all by default.
-
-    Returns:
-        The batches, and the bytes of staging that the largest takes.
     """
     maker = _Batches(chunk, block_of)
     for index in range(len(prepacks)) if wanted is None else wanted:

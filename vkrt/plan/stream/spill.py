@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -58,16 +57,14 @@ class SpillReport:
 def spill(work: CommandList, requirements: Requirements, arena_limit: int, unified: bool, *,
           granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[CommandList, SpillReport]:
     """Spills as few bytes as bring the arena down to a limit, or as near to it as can be: of linear
-    buffers that no host call touches, and that are no inputs and no outputs.
+    buffers that no host call touches, and that are no inputs and no outputs. Where nothing is
+    spilled the command list is the same object.
 
     Args:
         arena_limit: the most bytes that activations in device memory should take.
         unified: the device computes in the host's memory.
         granularity: Vulkan's bufferImageGranularity.
         lookahead: how many steps before its use a copy back may be done.
-
-    Returns:
-        The command list, the same object where nothing is spilled, and the report.
 
     Raises:
         InputError: a limit or a lookahead below 0.
@@ -310,17 +307,11 @@ def _whole(storage: Storage) -> Operand:
 def _with_storages(step: Any, time: int,
                    renamed: dict[int, tuple[list[int], list[Storage]]]) -> Any:
     """A step, with the storages that hold its activations at its time."""
-    def now(operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple(replace(operand, storage=_storage_at(operand.storage, time, renamed))
-                     if operand.storage.id in renamed else operand for operand in operands)
+    def now(operand: Operand) -> Operand:
+        uses, names = renamed.get(operand.storage.id, ([], []))
+        number = bisect_right(uses, time)
+        return replace(operand, storage=names[number - 1]) if number else operand
 
     if not any(operand.storage.id in renamed for operand in (*step.writes, *step.reads)):
         return step
-    return replace(step, writes=now(step.writes), reads=now(step.reads))
-
-
-def _storage_at(storage: Storage, time: int,
-                renamed: dict[int, tuple[list[int], list[Storage]]]) -> Storage:
-    uses, names = renamed[storage.id]
-    number = bisect_right(uses, time)
-    return names[number - 1] if number else storage
+    return replace(step, writes=tuple(map(now, step.writes)), reads=tuple(map(now, step.reads)))

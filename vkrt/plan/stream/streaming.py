@@ -44,25 +44,22 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
     and a larger budget never makes it read more (unless a cost model chooses another lookahead).
 
     Args:
-        table: the weights.
-        needs: of each weight's storage, as `Requirements` gives them: [requirements(
-            work.storages[w.storage]) for w in table]. 0 bytes for a weight that takes none.
+        needs: of each weight's storage, as `Requirements` gives them; 0 bytes for a weight that
+            takes none.
         steps: number of steps in the command list.
         fixed_bytes: device bytes of everything that is not a weight.
         budget: the most device bytes in all; None for as few as the lookahead allows.
-        streamable: the weights (indices in the weight table) that may be streamed, all buffers or
-            all images; None for every one. Weights that a host call reads, that nothing reads or
-            that have no bytes are never streamed. Neither are weights that fit in none of the
-            memory types of most bytes.
+        streamable: the weights (by index) that may be streamed, all buffers or all images; None for
+            every one. Weights that a host call reads, that nothing reads, that have no bytes, or
+            that fit in none of the memory types of most bytes are never streamed.
         host_calls: the steps that run on the host.
-        lookahead: how many sync points (submissions that wait for weights) ahead a reload may
-            start; 0 overlaps nothing. The first reloads of a run may have to start later, when the
-            run before it ends. None: places for 1 (with a cost model: for the smallest number from
-            1 to 4 where one more would not make a run 2 % shorter). Reloads then start up to 4 sync
-            points ahead where their places happen to be free.
+        lookahead: how many sync points ahead a reload may start; 0 overlaps nothing. The first
+            reloads of a run may have to start later, when the run before it ends. None: places for
+            1 (with a cost model: for the smallest number from 1 to 4 where one more would not make
+            a run 2 % shorter), and reloads up to 4 sync points ahead where their places happen to
+            be free.
         cost: what steps and transfers take. Without one, all steps count as equal.
-        resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
-            rounded up to its alignment.
+        resident_bytes: bytes that a set of residents takes; by default the sum of their needs.
 
     Raises:
         InputError: a budget below the minimum, or arguments that make no sense.
