@@ -216,7 +216,6 @@ def _shape_plan(planned: Planned) -> ShapePlan:
 
 
 def target_on(device: Any, options: LoadOptions) -> Target:
-    """The target that command lists are made for."""
     target = target_of(device.info, options.storage, options.winograd, options.fusions,
                        device.features, device.refused)
     return replace(target, prefer=options.prefer, cache=options.cache)
@@ -228,5 +227,4 @@ def specialization_of(info: Any, options: LoadOptions) -> Specialization:
 
 
 def activation_bytes(work: CommandList, device: Any, options: LoadOptions) -> int:
-    """Bytes of a command list's activations in device memory."""
     return Planner(device, options).activation_bytes(work)

@@ -42,17 +42,15 @@ class Description(Files):
             from vkrt.graph.constants import check_wide, mark_zeros
             from vkrt.ops.registry import kernels, mutated
 
-            for candidate in self.program.plans:
-                if candidate.name == method:
-                    graph = build_graph(self.source, self.program, candidate, kernels(),
-                                        find_dynamic, mutated, self.external, self.sources[1:])
-                    check_wide(graph, self.sources)
-                    mark_zeros(graph, self.sources)
-                    self._graphs[method] = graph
-                    break
-            else:
+            plan = self.program.plan(method)
+            if plan is None:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
                                  f"{', '.join(self.method_names)}")
+            graph = build_graph(self.source, self.program, plan, kernels(), find_dynamic, mutated,
+                                self.external, self.sources[1:])
+            check_wide(graph, self.sources)
+            mark_zeros(graph, self.sources)
+            self._graphs[method] = graph
         return self._graphs[method]
 
     @cached_property

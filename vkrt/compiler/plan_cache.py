@@ -105,7 +105,6 @@ class PlanFiles:
             self.any = any(name.startswith(start) for name in os.listdir(folder))
 
     def read(self, device: Any) -> MethodPlan | None:
-        """The plan for a device; None where there is none."""
         if not self.any:
             return None
         data = private_file.read(self._path(device), MAX_BYTES)

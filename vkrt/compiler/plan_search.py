@@ -125,7 +125,6 @@ class PlanSearch:
         return text
 
     def placements(self, options: LoadOptions) -> Placements:
-        """How each weight comes to the kernels, before any budget."""
         return Placements(self.work.weight_table, placements_of(
             self.work, options.weights, unified=self.device.unified, cannot_map=self.cannot_map,
             shared=self.shared))

@@ -87,5 +87,4 @@ class Planned:
 
     @property
     def record(self) -> Executable:
-        """The attributes of an `Executable`, as a record of their own."""
         return Executable(*(getattr(self, name) for name in Executable._fields))

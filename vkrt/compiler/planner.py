@@ -63,7 +63,6 @@ class Planner:
                           self.budget)
 
     def activation_bytes(self, work: CommandList) -> int:
-        """Bytes of a command list's activations in device memory."""
         blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified,
                                       self.reads_slowly)
         return total_bytes(blocks, "activation", "host")

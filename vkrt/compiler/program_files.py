@@ -89,7 +89,6 @@ class Files:
 
     @cached_property
     def program(self) -> pte.Program:
-        """The program, as `vkrt.pte.read_program` reads it."""
         from vkrt import pte  # a cached plan does without it
 
         for source in self.sources:
@@ -102,7 +101,6 @@ class Files:
 
     @cached_property
     def external(self) -> pte.External:
-        """The named data of the data files."""
         from vkrt import pte
 
         named = self.program.named_data

@@ -54,7 +54,6 @@ class Requirements:
 
     @property
     def optional_extensions(self) -> tuple[str, ...]:
-        """The same of `optional_features`."""
         return _extensions(self.optional_features)
 
 

@@ -79,7 +79,6 @@ class _Search:
         self.bytes: dict[Point, int] = {}
 
     def run(self) -> list[Graph]:
-        """The graphs with the largest estimates, the largest first."""
         if math.prod(map(len, self.ranges)) <= MAX_POINTS:
             for point in itertools.product(*self.ranges):
                 self._estimate(point)

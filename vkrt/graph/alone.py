@@ -55,7 +55,6 @@ def is_dynamic(blob: pte.VkGraph) -> bool:
 
 
 def _border(value: Any, dynamic: bool) -> pte.TensorMeta:
-    """The record that a program would have for a delegate's input or output."""
     if not isinstance(value, pte.VkTensor):
         return pte.TensorMeta(_NUMBERS["int32"], "int32", (1,), (0,))
     dtype = value.staging_dtype

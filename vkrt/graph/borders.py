@@ -123,7 +123,6 @@ def match_outputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
 
 
 def _doubt(found: list[set[int | None]], outer: list[Any]) -> str:
-    """Names the values that may be several."""
     names = [f"{number} {_shown(outer[number])}" for number, each in enumerate(found)
              if len(each) > 1]
     return f" (in doubt: {', '.join(names)})" if names else " (no choice fits sizes and dtypes)"

@@ -133,7 +133,6 @@ class Builder:
             yield from on_device(each, self.kernels)
 
     def take(self, instruction: pte.Instruction) -> None:
-        """Adds the nodes of an instruction that is no jump."""
         if isinstance(instruction, pte.DelegateCall):
             self._delegate_call(instruction)
         elif isinstance(instruction, pte.MoveCall):
@@ -172,7 +171,6 @@ class Builder:
 
     def add(self, op: str, args: tuple[Any, ...], outs: tuple[Tensor, ...], label: str,
             kernel: str = "") -> None:
-        """Adds a node; its arguments may hold symbols."""
         self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
                                   predicate=self.predicate))
 
@@ -201,7 +199,6 @@ class Builder:
         return tensor
 
     def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
-        """Makes a value of the program a state."""
         self.states.keep(value_id, tensor, initial)
         self.made.add(value_id)
         self.writes.add_first(value_id)

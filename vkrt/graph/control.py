@@ -71,7 +71,6 @@ class ControlFlow:
         return place + 1
 
     def _branch(self, place: int, jump: pte.JumpFalseCall, condition: Tensor, end: int) -> int:
-        """Both branches behind a jump on a tensor."""
         second = stop = jump.destination
         last = self.instructions[second - 1] if place + 1 < second <= end else None
         first_end = second
@@ -139,7 +138,5 @@ class _Scope:
         self.writes = builder.writes.copy()
 
     def restore(self, builder: Any) -> None:
-        builder.values[:] = self.values
-        builder.made.clear()
-        builder.made.update(self.made)
+        builder.values, builder.made = list(self.values), set(self.made)
         builder.writes = self.writes.copy()

@@ -82,7 +82,6 @@ class DelegateNodes:
         return args[:inputs], args[inputs:]
 
     def _inputs(self, outer_ids: Sequence[int], output_ids: Sequence[int]) -> Sequence[int]:
-        """The value of the call for each input of the delegate."""
         if len(outer_ids) == len(self.blob.input_ids):
             return outer_ids
         overwrites = Overwrites(self.blob, self.builder.plan, output_ids, self._outputs(output_ids))
@@ -94,7 +93,6 @@ class DelegateNodes:
         return [outer_ids[number] for number in matched]
 
     def _outputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
-        """The delegate's output for each output of the call."""
         output_ids = self.blob.output_ids
         if len(outer_ids) == len(output_ids):
             return output_ids

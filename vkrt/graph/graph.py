@@ -284,7 +284,6 @@ class Graph:
         return device_dtype(tensor.host_dtype)
 
     def operator_counts(self) -> Counter[str]:
-        """How often each operator occurs."""
         return Counter(node.kernel or node.op for node in self.nodes)
 
     def refuse(self, missing: Counter[str], refused: Mapping[str, int]) -> None:

@@ -134,7 +134,6 @@ def _wanted(kernel: Kernel, node: Node) -> str | None:
 
 
 def _each(arg: Any, dtype: str, converted: Callable[[Tensor, str], Tensor]) -> Any:
-    """An argument with its tensors, also those in a list, converted."""
     if isinstance(arg, list):
         return [_each(item, dtype, converted) for item in arg]
     return converted(arg, dtype) if isinstance(arg, Tensor) else arg

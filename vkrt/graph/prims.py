@@ -82,7 +82,6 @@ def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
 
 
 def _numel(builder: Any, tensor: Tensor) -> Any:
-    """The number of elements of a tensor whose sizes may change."""
     result: Any = 1
     for dim in range(tensor.rank):
         size = size_of(tensor, dim)

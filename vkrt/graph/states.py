@@ -94,7 +94,6 @@ class States:
         self._states[self.OUTSIDE, value_id].after = tensor
 
     def write(self, delegate: int, value_id: int) -> Tensor:
-        """A new tensor for the value that an operator writes to a state."""
         state = self._states[delegate, value_id]
         state.after = replace(state.after)
         return state.after

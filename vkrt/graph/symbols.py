@@ -100,7 +100,6 @@ def size_of(tensor: Tensor, dim: int) -> Symbol:
 
 
 def symbols_in(value: Any) -> Iterator[Symbol]:
-    """The symbols in an argument or a list of arguments."""
     if isinstance(value, Symbol):
         yield value
     elif isinstance(value, (list, tuple)):

@@ -34,7 +34,6 @@ class Uses:
         return tensor in self._results
 
     def count(self, tensor: Tensor) -> int:
-        """How often nodes, and the method's results, use a tensor."""
         return len(self.readers[tensor]) + self.is_result(tensor)
 
     def only(self, value: Any, reader: int) -> int | None:

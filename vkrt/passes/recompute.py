@@ -98,7 +98,6 @@ class RecomputedGraph:
 
 
 def recomputed(graph: Graph) -> RecomputedGraph:
-    """The graph with all nodes that can be done twice."""
     found: list[Recomputation] = []
     for each in _recomputations(graph):
         if not found or found[-1].second < each.nodes[0]:

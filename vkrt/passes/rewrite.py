@@ -50,7 +50,6 @@ class Rewrite:
         self.remove(gone)
 
     def remove(self, indices: Iterable[int]) -> None:
-        """Removes nodes whose results nothing reads."""
         self._changes |= dict.fromkeys(indices)
 
     def result(self) -> Graph:

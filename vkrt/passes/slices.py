@@ -88,7 +88,6 @@ def chains(graph: Graph, keeps_weights: bool = False) -> Iterator[Chain]:
 
 
 def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
-    """The nodes of a chain, slice after slice."""
     nodes = [(graph.number_of(index), graph.nodes[index])
              for index in range(chain.start, chain.end) if index not in chain.nodes]
     sum_: Tensor | None = None

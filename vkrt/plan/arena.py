@@ -128,7 +128,6 @@ def _sweep(requests: Sequence[Request], granularity: int) -> tuple[list[int], in
 
 
 def _pages(start: int, end: int, granularity: int) -> tuple[int, int]:
-    """The bytes of all pages that an interval touches."""
     return start // granularity * granularity, round_up(end, granularity)
 
 
@@ -190,7 +189,6 @@ class _Search:
         return self.best
 
     def _orders(self):
-        """The greedy orders, each a permutation of the requests."""
         requests = self.requests
         everything = range(len(requests))
         keys: dict[str, Callable[[Request], tuple[int, int]]] = {

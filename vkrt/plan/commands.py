@@ -80,7 +80,6 @@ class _Commands:
         self.bindings: dict[tuple[int, int, Range, int, bool], Binding] = {}
 
     def plan(self, bounds: Iterable[tuple[int, int]]) -> ExecutionPlan:
-        """The plan; `bounds` are (first step, end) of each submission."""
         submissions = tuple(self._submission(first, end) for first, end in bounds)
         return ExecutionPlan(
             self.work.storages,
@@ -159,7 +158,6 @@ def array_of(operand: Operand) -> HostArray:
 
 
 def range_of(operand: Operand) -> Range:
-    """The bytes of an operand in its storage."""
     return Range(operand.storage.id, operand.offset, operand.nbytes)
 
 
@@ -176,7 +174,6 @@ def _scope(steps: Sequence[Step]) -> tuple[int, int, int]:
 
 
 def state_plan(work: CommandList, plan: MemoryPlan) -> StatePlan:
-    """The states of a command list in the memory of a plan."""
     tensors = tuple(StateTensor(
         state.name, state.operand.sizes, state.operand.dtype, range_of(state.operand),
         state.constant.nbytes, state.constant.source, state.constant.offset, state.constant.zeros,

@@ -17,7 +17,6 @@ PIECE_BYTES = 1 << 20
 
 
 def pieces_of(work: CommandList, weight: Weight) -> tuple[UploadPiece, ...]:
-    """The pieces of a weight, in the order of the file."""
     record = work.prepacks[weight.prepack]
     size = record.target.nbytes
     if weight.layout == "file" and not weight.tail:

@@ -108,7 +108,6 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
 
 
 def _arena(work: CommandList, requirements: Requirements, granularity: int, unified: bool) -> int:
-    """Bytes of activations in device memory."""
     device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
     return total_bytes(blocks, "activation")
@@ -253,7 +252,6 @@ class _Spills:
         return result
 
     def rewritten(self) -> CommandList:
-        """The command list with the copies in it."""
         work = self.work
         storages = StorageList(list(work.storages))
         behind: dict[int, list[Move]] = defaultdict(list)
@@ -299,7 +297,6 @@ def _uses(work: CommandList) -> tuple[dict[int, list[int]], dict[int, list[int]]
 
 
 def _whole(storage: Storage) -> Operand:
-    """All bytes of a storage."""
     return Operand(storage, (storage.nbytes // itemsize(storage.dtype),), storage.dtype, (0,),
                    raw=True)
 

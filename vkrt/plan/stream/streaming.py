@@ -122,7 +122,6 @@ class _Planner:
         return sum(round_up(*self.needs[weight][:2]) for weight in weights)
 
     def sort_out(self, streamable: Collection[int]) -> None:
-        """Finds the candidates among the weights that may be streamed."""
         possible = []
         for index in sorted(set(streamable)):
             weight, (nbytes, alignment, _) = self.weight_table[index], self.needs[index]
