@@ -38,8 +38,7 @@ def first_target(target: Target, options: LoadOptions) -> Target:
 
 
 def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> CommandList | None:
-    """The command list in which the host reads the rows of constants that a run chooses; None where
-    there is no budget, or no such rows."""
+    """The list in which the host reads rows that a run chooses; None without budget or rows."""
     if (options.memory_budget is None or work.target.reads_rows
             or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
         return None

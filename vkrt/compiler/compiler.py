@@ -92,8 +92,7 @@ def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequen
 
 def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
           ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
-    """The best command list under the memory budget, `base` or a smaller one, and the results of
-    `_planned` for it."""
+    """The best command list under the budget, `base` or a smaller one, and its `_planned`."""
     found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
     rows = with_row_reads(graph, base, options)
@@ -134,8 +133,7 @@ def _run_seconds(work: CommandList, memory: MemoryPlan, speed: Speed) -> float:
 
 def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions,
              shared: Collection[int] = ()) -> tuple[CommandList, MemoryPlan, Any]:
-    """The command list, with activations spilled if that is needed, its plan, and the imports of
-    its mapped weights."""
+    """The command list, perhaps with spilled activations, its plan, and its mapper."""
     mapper = device.mapper(sources, work.target.offset_alignment, options.weights == "map")
     search = PlanSearch(work, device, mapper.cannot_map, shared)
     try:

@@ -50,8 +50,7 @@ _MARGIN = 272
 
 
 class GenericDevice:
-    """A device to compile for that does not exist, with the attributes and methods of
-    `vkrt.runtime.open_device.OpenDevice`."""
+    """A device that does not exist, as `vkrt.runtime.open_device.OpenDevice` has one."""
 
     def __init__(self) -> None:
         self.info = DeviceInfo(-1, NAME, "other", 0, 0, 0, "", "", "1.1", limits=dict(_LIMITS))

@@ -49,8 +49,7 @@ RECENT_NS = 2_000_000_000
 
 
 def method_plan(methods: Sequence[str], plan: ShapePlan) -> MethodPlan:
-    """The record that a file has of a method at one shape; `methods` are the names of all methods
-    of the program."""
+    """The record of a method at one shape; `methods` are the names of the program's methods."""
     graph = plan.graph
     return MethodPlan(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
                       graph.input_names, graph.output_names, graph.file_arena,
@@ -141,8 +140,7 @@ def to_bytes(plan: MethodPlan) -> bytes:
 
 
 def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
-    """The plan in a file's content; None where it is no valid plan of a program with so many
-    files."""
+    """The plan in a file's content; None if it is no valid plan of so many source files."""
     try:
         compiled = flat.File(data, sources, 0).read()
         check_interfaces(compiled.modules)

@@ -17,8 +17,7 @@ from vkrt.work.weights import Weight
 
 
 class BudgetTooSmall(InputError):
-    """No plan of a command list keeps to the memory budget; the smallest one needs `needed`
-    bytes."""
+    """No plan keeps to the memory budget; the smallest one needs `needed` bytes."""
 
     def __init__(self, text: str, needed: int):
         super().__init__(text)
@@ -66,8 +65,7 @@ class PlanSearch:
         raise BudgetTooSmall(self._too_small(plan, options), plan.peak_bytes)
 
     def _best(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
-        """Within a budget, the first choice that fits; for as few bytes as possible, the
-        smallest."""
+        """Within a budget, the first choice that fits; else the smallest."""
         # Mapped weights take no memory, but weights that are streamed beside them may then need a
         # larger pool: so a budget is also tried without mapping.
         choices = [options]

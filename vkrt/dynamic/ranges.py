@@ -125,8 +125,7 @@ class _Search:
                                                    {count: value}))
 
     def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
-        """Groups of dimensions that may change together with `place`, and how much less of it to
-        try."""
+        """Groups that may change together with `place`, and how much less of it to try."""
         size = self._size(place)
         half = size - size // 2
         alike = [other for other in self.places if other[1] == place[1]]

@@ -230,8 +230,7 @@ class Builder:
         return value if isinstance(value, (int, Symbol)) else None
 
     def read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer. It must be an element of an input, which
-        the host knows."""
+        """An element of a tensor that holds an input, as a symbolic integer."""
         number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
         if number is None or not -tensor.numel <= element < tensor.numel:
             self.unsupported["symbolic integer read from a computed tensor"] += 1

@@ -18,8 +18,7 @@ PIECE = 1 << 16
 
 
 def only_number(data: Any, span: Span, dtype: str) -> float | None:
-    """The number that bytes of a file are; None where they are several numbers, or of a dtype that
-    `FORMATS` does not have."""
+    """The number that bytes of a file are; None if they are several, or not in `FORMATS`."""
     layout = FORMATS.get(dtype)
     if layout is None or struct.calcsize(layout) != span.nbytes:
         return None
@@ -58,8 +57,7 @@ def mark_zeros(graph: Graph, sources: Sequence[Any]) -> None:
 
 
 def check_wide(graph: Graph, sources: Sequence[Any]) -> None:
-    """Adds the constants with integers that do not fit into 32 bits to the graph's
-    `unsupported`."""
+    """Notes constants with integers beyond 32 bits in the graph's `unsupported`."""
     for tensor in dict.fromkeys(tensor for node in graph.nodes for tensor in node.tensors()):
         if tensor.constant is not None and tensor.constant.dtype == "int64" and _is_wide(
                 tensor.constant, sources):

@@ -55,8 +55,7 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments and the attributes, in order, lists flattened; also those
-        of runtime scalars."""
+        """The tensors among arguments and attributes, in order, also of runtime scalars."""
         if not self.attributes:
             return _tensors_in(self.args)
         nodes = list(self.nested())
@@ -73,8 +72,7 @@ class Node:
                         if isinstance(item, Node))
 
     def reads(self) -> Iterator[Tensor]:
-        """The tensors that must exist when the node runs: `tensors` and the conditions of the
-        predicate."""
+        """The tensors that must exist when the node runs, also those of the predicate."""
         if not self.predicate:
             return self.tensors()
         return chain(self.tensors(), (condition for condition, _ in self.predicate))
@@ -206,8 +204,7 @@ class Graph:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the method only returns numbers that were given to the exporter, such as
-        "get_max_seq_len"."""
+        """Whether the method only returns numbers of the file, as "get_max_seq_len" does."""
         return not (self.inputs or self.nodes or self.unsupported or self.states
                     or any(isinstance(value, Tensor) for value in self.outputs))
 

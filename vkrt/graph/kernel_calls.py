@@ -17,8 +17,7 @@ COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_c
 
 
 def take(builder: Any, name: str, args: Sequence[int]) -> None:
-    """Adds the node of a kernel's call, if the call needs one; `args` are the ids of its arguments,
-    and of its results."""
+    """Adds the node of a kernel's call, if it needs one, from the ids of arguments and results."""
     if _begins(builder, name, args):
         return
     label = f"kernel of '{builder.plan.name}'"

@@ -60,8 +60,7 @@ class Pairs:
                 yield entry
 
     def _fits(self, node: Node) -> bool:
-        """As `_rewrite`, for arguments that nobody has checked: FormatError if they do not fit
-        together."""
+        """As `_rewrite`; FormatError for arguments that do not fit together."""
         try:
             return self._rewrite(node.op, list(node.formulas or node.args), node.outs[0])
         except (AttributeError, LookupError, TypeError, ValueError) as error:

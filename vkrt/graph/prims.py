@@ -22,8 +22,7 @@ COPY_INDEX = "executorch_prim::et_copy_index.tensor"
 
 
 def prim(name: str) -> str:
-    """The function of an operator on numbers: "add" of "executorch_prim::add.Scalar"; "" if it is
-    none."""
+    """The function of numbers in a kernel's name: "add" of "executorch_prim::add.Scalar"; or ""."""
     space, _, rest = name.partition("::")
     function = rest.partition(".")[0]
     return function if space == "executorch_prim" and function in FUNCTIONS else ""

@@ -31,8 +31,7 @@ class State:
 
 def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any],
                      mutated: Callable[[str], Sequence[int]]) -> frozenset[int]:
-    """Ids of the values that a prepack makes and a later operator writes (`mutated`: see
-    `build_graph`)."""
+    """Ids of the values that a prepack makes and a later operator writes."""
     packed: set[int] = set()
     changed: set[int] = set()
     for call in chain:

@@ -156,8 +156,7 @@ class _Ways:
 
 def _whole(graph: Graph, target: Target, again: Collection[int] = ()
            ) -> tuple[Liveness, list[float]]:
-    """The liveness of a graph (`again`: see there), and the seconds that each node takes as a
-    whole."""
+    """The liveness of a graph, and the seconds that each of its nodes takes as a whole."""
     live = Liveness(graph, again)
     for index, node in enumerate(graph.nodes):
         if max(map(padded_bytes, node.outs)) > target.max_buffer_range:

@@ -70,8 +70,7 @@ def takes_activation(node: Node, activation: str | None) -> bool:
 
 
 def arguments(node: Node) -> dict[str, Any] | None:
-    """A node's arguments by the names of the schema; None where they are wrong, which checks report
-    later."""
+    """A node's arguments by their names; None if they are wrong, which checks report later."""
     found = operator(node.op)
     assert found is not None  # else it would not be part of a chain
     try:

@@ -220,8 +220,7 @@ def _layer_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, 
 
 
 def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: Rows) -> Node:
-    """A node that makes some hidden channels from the slices `parts` that nodes before it have
-    made."""
+    """A node for some hidden channels, which reads the slices `parts` of earlier nodes."""
     (out,) = node.outs
     dim, count = chain.dims[out], channels[1] - channels[0]
     outs = (with_size(out, dim, count),)

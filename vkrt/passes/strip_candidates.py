@@ -61,8 +61,7 @@ class StripCandidates:
                         if multiply_adds(node) else 0 for node in graph.nodes]
 
     def between(self, floor: int, ceiling: int) -> Iterator[DivisionCandidate]:
-        """The regions with a peak of more than `floor` bytes alive and at most `ceiling`, in
-        strips."""
+        """Regions with more than `floor` and at most `ceiling` bytes alive."""
         for end in sorted(self._cuts)[1:]:
             for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
                 for region in _regions(self._graph, end, dim):

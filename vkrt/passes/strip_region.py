@@ -122,8 +122,7 @@ class Region:
 
     @cached_property
     def share(self) -> float:
-        """The share of all rows in one strip: of the first node a multiple of 4 rows if there are
-        enough."""
+        """The share of rows in one strip, of the first node a multiple of 4 if it has enough."""
         out, windows = self.steps[0]
         rows = -(-self.size(out) // self.count)
         if self.size(out) >= 8 * self.count:

@@ -64,8 +64,7 @@ def profiled_plan(work: CommandList, plan: MemoryPlan, specialization: Specializ
 
 
 class _Commands:
-    """Makes the commands of one command list; `alone`: whether every step has a barrier before
-    it."""
+    """Makes the commands of a command list; `alone`: with a barrier before every step."""
 
     def __init__(self, work: CommandList, plan: MemoryPlan, specialization: Specialization,
                  alone: bool):

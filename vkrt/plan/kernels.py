@@ -45,8 +45,7 @@ class KernelChooser:
         return Kernel(step.shader, constants_of(ids, step.params, step.constants))
 
     def _constant_ids(self, shader: Shader) -> tuple[int, ...]:
-        """Ids of the constants that are compiled in: always those that select code or describe the
-        dispatch."""
+        """Ids of constants that are compiled in, always those that select code."""
         chosen = self._specialization
         names = chosen.few.get(_family(shader.name), ()) if chosen.sizes == "few" else ()
         everything = chosen.sizes == "all" and shader.name not in self._pushed
@@ -62,8 +61,7 @@ def kernels_of(work: CommandList, specialization: Specialization) -> tuple[Kerne
 
 
 def pushed_kernel(shader: Shader, params: Sequence[int], constants: Sequence[int]) -> Kernel:
-    """The kernel of a dispatch all of whose sizes are pushed; `params` has one int for each
-    parameter id."""
+    """The kernel of a dispatch all of whose sizes are pushed; `params` are by id."""
     ids = tuple(spec.id for spec in shader.specs if not spec.may_be_pushed)
     return Kernel(shader.name, constants_of(ids, params, constants))
 
@@ -76,8 +74,7 @@ def constants_of(ids: Sequence[int], params: Sequence[int],
 
 
 def _family(shader: str) -> str:
-    """The name of a shader without the variant, and without the register tile at its end, as in
-    conv2d_8x8."""
+    """The name of a shader without its variant and its register tile, as in conv2d_8x8."""
     file = shader.partition(".")[0]
     family, _, tile = file.rpartition("_")
     return family if tile.replace("x", "", 1).isdecimal() else file

@@ -92,26 +92,26 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
         last = bisect_right(first_steps, candidate.last) - 1
         point = bisect_right(sync_points, needed) - 1 - lookahead
         intervals.append(PoolInterval(candidate.weight, 0, candidate.nbytes,
-                                 sync_points[point] if point >= 0 else 0, needed, last))
+                                      sync_points[point] if point >= 0 else 0, needed, last))
     packing = pack([Request(c.nbytes, c.alignment, t.start, t.last)
                     for c, t in zip(streamed, intervals)])
-    circle = _Circle(len(submissions), sync_points,
-                     [c.alignment for c in streamed], packing.nbytes,
-                     [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
+    schedule = _CyclicSchedule(
+        len(submissions), sync_points, [c.alignment for c in streamed], packing.nbytes,
+        [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
     # First the lookahead that every reload gets, then as much more as is free.
-    circle.hoist(lookahead)
-    circle.hoist(max(max_lookahead, lookahead))
-    late = sum(t.start > circle.ahead(t, lookahead) for t in circle.intervals)
-    return Arrangement(submissions, tuple(circle.intervals), packing.nbytes,
+    schedule.hoist(lookahead)
+    schedule.hoist(max(max_lookahead, lookahead))
+    late = sum(t.start > schedule.ahead(t, lookahead) for t in schedule.intervals)
+    return Arrangement(submissions, tuple(schedule.intervals), packing.nbytes,
                        max((c.alignment for c in streamed), default=1), lookahead, late)
 
 
 def _moved(interval: PoolInterval, offset: int, start: int) -> PoolInterval:
     return PoolInterval(interval.weight, offset, offset + interval.end - interval.offset, start,
-                   interval.needed, interval.last)
+                        interval.needed, interval.last)
 
 
-class _Circle:
+class _CyclicSchedule:
     """Intervals over cyclic time; no two overlap in both time and bytes."""
 
     def __init__(self, count: int, sync_points: list[int], alignments: list[int], pool_bytes: int,
@@ -209,8 +209,7 @@ class _Circle:
         return True
 
     def _others(self, number: int, start: int, last: int) -> set[int]:
-        """The other intervals that have a place at a submission from `start` to `last`, in any
-        run."""
+        """The other intervals with a place at a submission from `start` to `last`."""
         found: set[int] = set()
         for submission in self._turn(start, last):
             found |= self._placed[submission]

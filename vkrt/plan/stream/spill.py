@@ -83,13 +83,12 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
         spills.choose(target)
         if not spills.taken:
             break
-        arena = _arena(spills.rewritten(), requirements, granularity, unified)
+        rewritten = spills.rewritten()
+        arena = _arena(rewritten, requirements, granularity, unified)
         if arena < best:
-            result, chosen, best = spills.rewritten(), spills, arena
-        if arena <= arena_limit:
-            break
+            result, chosen, best = rewritten, spills, arena
         target -= arena - arena_limit
-        if target < 0:
+        if arena <= arena_limit or target < 0:
             break
     if not chosen.taken:
         notes = () if before <= arena_limit else (
@@ -194,8 +193,7 @@ class _Spills:
         self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
 
     def _cost(self, gap: _Gap, target: int) -> tuple[float, int]:
-        """The cost of an idle time: minus the bytes over the target that it saves, for each byte it
-        moves and in all."""
+        """Minus the bytes over the target that an idle time saves, for each byte moved."""
         load, size = self._load, gap.size
         saved = 0
         for time in gap.idle:

@@ -113,8 +113,7 @@ class Family:
                     yield tuple(streamed)
 
     def _orders(self) -> Iterator:
-        """Sort keys: orders in which weights become resident, the first two the best of their
-        kind."""
+        """Sort keys: orders in which weights become resident, the two best first."""
         import random
 
         sizes, chance = self._sizes, random.Random(SEED)
