@@ -74,23 +74,19 @@ def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[SizeValu
 
 
 class _Search:
-    """Tries smaller sizes.
-
-    Attributes:
-        places: the dimensions of inputs that may be dynamic.
-        inputs, outputs: the dimensions found to change.
-        axes: the dimensions of inputs in groups that change together.
-        tries: how many are left.
-    """
+    """Tries smaller sizes."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
+        # The dimensions of inputs that may be dynamic
         self.places: list[Place] = [(number, dim) for number, tensor in enumerate(graph.inputs)
                                     if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
+        # The dimensions found to change
         self.inputs: set[Place] = set()
         self.outputs: set[Place] = set()
+        # The dimensions of inputs in groups that change together
         self.axes: list[tuple[Place, ...]] = []
-        self.tries = MAX_TRIES
+        self.tries = MAX_TRIES  # how many are left
 
     def run(self) -> None:
         for place in self.places:

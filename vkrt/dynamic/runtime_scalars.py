@@ -43,15 +43,11 @@ def _is_readable(graph: Graph, read: SizeValue) -> bool:
 
 
 class _Search:
-    """One pass over the chain of a graph.
-
-    Attributes:
-        fixed: the reads that are part of the shape, as far as known.
-        reads: for each symbol to which kernels would add an input element, that element.
-    """
+    """One pass over the chain of a graph."""
 
     def __init__(self, graph: Graph, fixed: Set[SizeValue]):
-        self.fixed = set(fixed)
+        self.fixed = set(fixed)  # the reads that are part of the shape, as far as known
+        # For each symbol to which kernels would add an input element, that element
         self.reads: dict[Symbol, Read] = {}
         reasons: set[Read] = set()
         for entry in graph.chain:

@@ -93,14 +93,12 @@ class _Rows:
     Args:
         layers: the layers of the nodes that have been looked at.
         any_rows: whether layers of several rows are treated as layers of one row.
-
-    Attributes:
-        groups: sets of numbers of layers (before this pass) whose weights one kernel reads, or
-            several kernels that do the same norm.
     """
 
     def __init__(self, graph: Graph, layers: dict[Node, _Layer | None], any_rows: bool = False):
         self.graph = graph
+        # Sets of numbers of layers (before this pass) whose weights one kernel reads, or several
+        # kernels that do the same norm
         self.groups: list[frozenset[int]] = []
         self._any_rows = any_rows
         self._rewrite = Rewrite(graph)

@@ -30,14 +30,11 @@ class Liveness:
     Args:
         again: nodes that are done a second time: they read inputs of the method as they came, not
             the copy that another node has made.
-
-    Attributes:
-        root: the tensor in whose memory a tensor is: itself, the one that it is a view of, or the
-            one that it is written over.
-        at_node: bytes that are alive at each node.
     """
 
     def __init__(self, graph: Graph, again: Collection[int] = ()):
+        # The tensor in whose memory a tensor is: itself, the one that it is a view of, or the one
+        # that it is written over
         self.root: dict[Tensor, Tensor] = {}
         self._nbytes: dict[Tensor, int] = {}
         self._first: dict[Tensor, int] = {}
@@ -77,7 +74,7 @@ class Liveness:
                 at_node[end] -= nbytes
                 before[first + 1] += nbytes
                 before[end] -= nbytes
-        self.at_node = list(accumulate(at_node))[:count]
+        self.at_node = list(accumulate(at_node))[:count]  # bytes that are alive at each node
         self._before = list(accumulate(before))[:count + 1]
 
     def _enter(self, graph: Graph, tensor: Tensor, first: int) -> None:

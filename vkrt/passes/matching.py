@@ -13,17 +13,14 @@ from vkrt.work.tensor import Tensor
 
 
 class Uses:
-    """Who makes and who reads the tensors of a graph.
-
-    Attributes:
-        maker: the index of the node that makes a tensor.
-        readers: the nodes that read it, once for each time; also those whose predicate reads it.
-    """
+    """Who makes and who reads the tensors of a graph."""
 
     def __init__(self, graph: Graph):
         self._graph = graph
         self._results = set(graph.results())
+        # The index of the node that makes a tensor
         self.maker = {out: index for index, node in enumerate(graph.nodes) for out in node.outs}
+        # The nodes that read it, once for each time; also those whose predicate reads it
         self.readers: dict[Tensor, list[int]] = defaultdict(list)
         for index, node in enumerate(graph.nodes):
             for tensor in node.reads():

@@ -48,21 +48,17 @@ class RecomputedRun:
 
 
 class RecomputedGraph:
-    """A graph in which all nodes that can be done twice are there twice.
-
-    Attributes:
-        places: for each node of the original graph, and for its end, the index here.
-        again: the indices of the repeated nodes.
-        cuts: for each recomputation the index of its first repeated node, and the index behind its
-            means of rows.
-        inside: the indices before which recomputation changes what is alive.
-    """
+    """A graph in which all nodes that can be done twice are there twice."""
 
     def __init__(self, graph: Graph, recomputations: Sequence[Recomputation]):
         nodes: list[tuple[int, Node]] = []
+        # For each node of the original graph, and for its end, the index here
         self.places: list[int] = []
-        self.again: set[int] = set()
+        self.again: set[int] = set()  # the indices of the repeated nodes
+        # For each recomputation the index of its first repeated node, and the index behind its
+        # means of rows
         self.cuts: set[int] = set()
+        # The indices before which recomputation changes what is alive
         self.inside: set[int] = set()
         means = {each.mean for each in recomputations}
         of_reader = {each.second: each for each in recomputations}

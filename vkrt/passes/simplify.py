@@ -47,20 +47,16 @@ SIMPLIFY = Pass("simplify", "numbers in tensors, hardsigmoid, leaky_relu and pre
 
 
 class _Simplifier:
-    """Finds the nodes of a graph that can be simpler.
-
-    Attributes:
-        nodes: the simpler nodes, by the index of the node that each replaces.
-        done: nodes whose results nothing reads any more.
-    """
+    """Finds the nodes of a graph that can be simpler."""
 
     def __init__(self, rewrite: Rewrite):
         self._graph = graph = rewrite.graph
         self._rewrite = rewrite
         # Results of copies whose value is known
         self._numbers: dict[Tensor, float] = {}
+        # The simpler nodes, by the index of the node that each replaces
         self.nodes: dict[int, Node] = {}
-        self.done: set[int] = set()
+        self.done: set[int] = set()  # nodes whose results nothing reads any more
         for index, node in enumerate(graph.nodes):
             if len(node.outs) == 1 and node.args:
                 self._pass_on(node)
