@@ -103,15 +103,14 @@ class DelegateNodes:
     def _enter_values(self) -> None:
         for index, value in enumerate(self.blob.values):
             if isinstance(value, pte.VkTensor):
-                dtype = device_dtype(value.dtype)
-                name = f"{self.label} value {index}"
                 constant = None
                 if value.constant >= 0:
                     constant = self._constant(value, self.blob.constants[value.constant])
                     if value.dtype not in DTYPES:
                         self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
-                tensor = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
-                self.local[index] = tensor
+                self.local[index] = tensor = Tensor(
+                    value.sizes, device_dtype(value.dtype), value.staging_dtype, constant,
+                    f"{self.label} value {index}")
                 if constant is not None:
                     self.builder.constants[tensor] = self.delegate
             elif isinstance(value, (pte.IntList, pte.DoubleList, pte.BoolList)):
@@ -182,7 +181,8 @@ class DelegateNodes:
         for value_id in changing:
             self._enter_state(value_id)
         args = tuple(self._resolve(i) for i in inputs)
-        if self._symbolic(call.name, args, out):
+        if (made := self._symbolic(call.name, args)) is not None:
+            self.local[out] = made
             return
         changed = tuple(map(self._change, changing))
         value = self.local[out]
@@ -240,37 +240,32 @@ class DelegateNodes:
         self.builder.refuse_predicated()
         return self.builder.states.write(self.delegate, value_id)
 
-    def _symbolic(self, name: str, args, out: int) -> bool:
-        """Handles an operator that reads or computes a symbolic integer; False if it is none."""
+    def _symbolic(self, name: str, args: Sequence[Any]) -> Any:
+        """The result of an operator that reads or computes a symbolic integer; None of another."""
         if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
             tensor, dim = args
             if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
                 raise FormatError(f"{self.label}: sym_size of dimension {dim!r} of a tensor with "
                                   f"sizes {list(tensor.sizes)}")
             dim %= tensor.rank
-            self.local[out] = self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
-            return True
+            return self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
         if name == SELECT and len(args) == 3 and isinstance(args[0], Tensor):
             tensor, index = args[0], args[2]
             # A tensor of one dimension, or of one element with any dimensions.
             if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
-                self.local[out] = self.builder.read(tensor, index)
-            else:
-                self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
-                self.local[out] = 0
-            return True
+                return self.builder.read(tensor, index)
+            self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
+            return 0
         if name in ARITHMETIC and len(args) == 2 and all(
                 isinstance(a, (int, float, Symbol)) for a in args):
             a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
             if isinstance(a, Symbol) or isinstance(b, Symbol):
-                self.local[out] = self.builder.symbol(name, (a, b), bound_of(name, a, b))
-                return True
+                return self.builder.symbol(name, (a, b), bound_of(name, a, b))
             try:
-                self.local[out] = compute(name, a, b)
+                return compute(name, a, b)
             except ArithmeticError as error:
                 raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
-            return True
-        return False
+        return None
 
     def _leave(self, value_id: int, outer_id: int) -> None:
         inner = self.local[value_id]
@@ -295,13 +290,10 @@ class DelegateNodes:
     def _file_arena(self) -> int:
         """Activation bytes by the file's own plan: one object per id, the rest on their own."""
         objects: dict[int, int] = {}
-        total = 0
         packed = {call.args[-1] for call in self.blob.chain if call.name == PREPACK}
         for index, value in enumerate(self.blob.values):
             if isinstance(value, pte.VkTensor) and value.constant < 0 and index not in packed:
                 nbytes = math.prod(value.sizes) * itemsize(device_dtype(value.dtype))
-                if value.mem_obj >= 0:
-                    objects[value.mem_obj] = max(objects.get(value.mem_obj, 0), nbytes)
-                else:
-                    total += nbytes
-        return total + sum(objects.values())
+                key = value.mem_obj if value.mem_obj >= 0 else -1 - index
+                objects[key] = max(objects.get(key, 0), nbytes)
+        return sum(objects.values())

@@ -130,12 +130,11 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
                          f"({weight_bytes:,} of weights, {staging:,} of staging)")
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
     submissions = ([(s.first, s.end) for s in found.stream.submissions] if found.stream
-                else submissions_of(work, watchdog))
+                   else submissions_of(work, watchdog))
     blocks = (*weights, *pool, *states, *arena)
     _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, max_block_bytes)
     return MemoryPlan(
-        order=order, placements=found.placements, blocks=blocks,
-        batches=batches,
+        order=order, placements=found.placements, blocks=blocks, batches=batches,
         weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
