@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -74,7 +73,7 @@ class Builder:
         # Values that an instruction has written, and what is where in planned memory.
         self.made: set[int] = set()
         self.writes = Writes(plan)
-        self.unsupported: Counter[str] = Counter()
+        self.unsupported = self.graph.unsupported
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
         # Each with the number of its delegate, as states have it
@@ -123,7 +122,6 @@ class Builder:
             for name in read_and_written_early(self.graph.nodes, self.mutated):
                 self.unsupported[f"buffer {name}, read and then written in place, where the data "
                                  "decide sizes"] += 1
-        self.graph.unsupported = self.unsupported
         self.graph.finish()
         widen_angles(self.graph)
         return self.graph

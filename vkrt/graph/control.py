@@ -34,12 +34,9 @@ class ControlFlow:
         self.instructions = instructions
         self._taken = 0
 
-    def walk(self) -> None:
-        self._walk(0, len(self.instructions))
-
-    def _walk(self, first: int, end: int) -> None:
-        """The instructions from `first` to before `end`, which form a block."""
-        place = first
+    def walk(self, first: int = 0, end: int | None = None) -> None:
+        """The instructions from `first` to before `end`, which form a block; all by default."""
+        place, end = first, len(self.instructions) if end is None else end
         while place < end:
             self._taken += 1
             if self._taken > MOST:
@@ -62,8 +59,8 @@ class ControlFlow:
             if first <= jump.destination <= end:
                 return jump.destination
             self._refuse(f"a jump from instruction {place} out of its block")
-        elif isinstance(condition, Tensor) and condition.numel == 1 \
-                and condition.host_dtype == "bool":
+        elif (isinstance(condition, Tensor) and condition.numel == 1
+                and condition.host_dtype == "bool"):
             return self._branch(place, jump, condition, end)
         else:
             self._refuse(f"a jump at instruction {place} on what is no bool")
@@ -94,7 +91,7 @@ class ControlFlow:
     def _enter(self, condition: Tensor, wanted: bool, first: int, end: int) -> None:
         outer: Predicate = self.builder.predicate
         self.builder.predicate = (*outer, (condition, wanted))
-        self._walk(first, end)
+        self.walk(first, end)
         self.builder.predicate = outer
 
     def _join(self, condition: Tensor, before: _Scope, first: _Scope) -> None:
