@@ -126,13 +126,15 @@ class _Rows:
             self._layers[node] = _layer_of(node)
         return self._layers[node]
 
-    def _put(self, rewrite: Rewrite, index: int, node: Node, layers: Collection[int],
-             gone: Collection[int] = ()) -> None:
-        """Puts a node in the place of another one; it has the layers of the nodes `layers`."""
+    def _put(self, index: int, node: Node, layers: Collection[int],
+             gone: Collection[int] = ()) -> frozenset[int]:
+        """Puts a node in the place of another one; it has the layers of the nodes `layers`, whose
+        numbers are returned."""
         self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
         self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
                                                   for layer in layers))
-        rewrite.replace(index, node, gone=gone)
+        self._rewrite.replace(index, node, gone=gone)
+        return self._members[node]
 
     def _fuse_swiglu(self) -> None:
         rewrite, nodes = self._rewrite, self.graph.nodes
@@ -151,13 +153,11 @@ class _Rows:
                 continue
             out = node.outs[0]
             view = {} if out.sizes == other.outs[0].sizes else {VIEW: tuple(out.sizes)}
-            self._put(rewrite, index, replace(other, outs=node.outs,
-                                              attributes={GATE: gate, **view}),
-                      pair, gone=[*first, *second])
-            self.groups.append(self._members[nodes[pair[0]]] | self._members[nodes[pair[1]]])
+            made = replace(other, outs=node.outs, attributes={GATE: gate, **view})
+            self.groups.append(self._put(index, made, pair, gone=[*first, *second]))
 
     def _fuse_horizontal(self) -> None:
-        rewrite, nodes = self._rewrite, self.graph.nodes
+        nodes = self.graph.nodes
         alike: dict[Any, list[int]] = {}
         for index, node in enumerate(nodes):
             key = None if node.attributes else self._key(node)
@@ -168,11 +168,10 @@ class _Rows:
                 first, *others = group = indices[start:start + MOST]
                 if others and reads_weights_alone(self.graph, group, others[-1]):
                     layers = [nodes[index] for index in group]
-                    self._put(rewrite, first, replace(
+                    made = replace(
                         layers[0], outs=tuple(out for layer in layers for out in layer.outs),
-                        attributes={HORIZONTAL: tuple(layers[1:])}), group, gone=others)
-                    self.groups.append(frozenset().union(
-                        *(self._members[layer] for layer in layers)))
+                        attributes={HORIZONTAL: tuple(layers[1:])})
+                    self.groups.append(self._put(first, made, group, gone=others))
 
     def _fuse_qparams(self) -> None:
         """The node that chooses how a row is quantized becomes part of the layers that read it."""
@@ -187,7 +186,7 @@ class _Rows:
                                and declared(nodes[reader], "of_row") == len(row)
                                for reader in readers):
                 for reader in readers:
-                    self._put(rewrite, reader, _with(nodes[reader], QPARAMS, node), [reader])
+                    self._put(reader, _with(nodes[reader], QPARAMS, node), [reader])
                 rewrite.remove([index])
 
     def _fuse_norms(self) -> None:
@@ -208,7 +207,7 @@ class _Rows:
             elif not all(_rounds(nodes[reader], node) for reader in readers):
                 continue
             for reader in readers:
-                self._put(rewrite, reader, _with(nodes[reader], NORM, node), [reader])
+                self._put(reader, _with(nodes[reader], NORM, node), [reader])
             rewrite.remove([index])
 
     def _layers_reading(self, uses: Uses, maker: Node) -> set[int]:
