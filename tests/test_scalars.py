@@ -5,8 +5,8 @@ import pytest
 from support import MODELS
 
 from vkrt.errors import InputError
+from vkrt.graph.constants import check_wide
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.wide import check_wide
 from vkrt.work.tensor import Constant, Tensor
 
 driver = pytest.mark.driver

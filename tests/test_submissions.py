@@ -41,7 +41,7 @@ def work_of(kinds: str):
 ])
 def test_sections(kinds, seconds, expected):
     watchdog = Watchdog(seconds, SPEED) if seconds else None
-    assert submissions_of(work_of(kinds), watchdog) == expected
+    assert list(submissions_of(work_of(kinds), watchdog)) == expected
 
 
 @pytest.mark.driver

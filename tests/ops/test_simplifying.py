@@ -8,8 +8,8 @@ from small_graphs import SIZES, fused_and_apart, kernels, strange
 from support import in_every_storage, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.constants import only_number
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.scalars import only_number
 from vkrt.pte import Span
 from vkrt.work.tensor import Constant, Tensor
 

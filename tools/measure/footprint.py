@@ -41,7 +41,7 @@ import vkrt
 import vkrt.compiler.compiler
 import vkrt.dynamic.ranges
 import vkrt.graph.build
-import vkrt.graph.wide
+import vkrt.graph.constants
 import vkrt.program.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident

@@ -1,11 +1,10 @@
 """How a method is lowered under a memory budget, where that leaves a choice.
 
-Unless nodes are divided as with `prefer="memory"` (`vkrt.passes.divide_activations`), activations
-may be too large for a budget. Unless weights are divided (`vkrt.passes.divide_weights`), a pool
-holds the largest weight. Unless weights are read anew for each strip (`Target.rereads`), the pool
-holds all weights of a run of nodes in strips. The ways to lower a method are tried in the order of
-the time that they take, up to the first one that keeps to the budget. For as few bytes as possible
-all are tried, and the smallest is taken.
+Unless nodes are divided as with `prefer="memory"`, activations may be too large for a budget.
+Unless weights are divided (`vkrt.passes.divide_weights`), a pool holds the largest weight. Unless
+they are read anew for each strip (`Target.rereads`), it holds all weights of a run of nodes in
+strips. The ways to lower a method are tried in the order of their time, up to the first one that
+keeps to the budget; for as few bytes as possible all are tried.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ PARTS = (1 << 20, 1 << 18)
 def first_target(target: Target, options: LoadOptions) -> Target:
     """The target that a method is lowered for first.
 
-    If all weights are streamed, and no budget says how much may stay, the host reads rows that a
-    run chooses, and `prefer="balanced"` divides no nodes: a divided node reads its weights again in
-    each part, so that streamed weights would have to stay for all parts.
+    If all weights are streamed and no budget says how much may stay, the host reads rows that a run
+    chooses, and `prefer="balanced"` divides no nodes: streamed weights would have to stay for all
+    parts.
     """
     if options.weights != "stream" or options.memory_budget is not None:
         return target
@@ -39,8 +38,7 @@ def first_target(target: Target, options: LoadOptions) -> Target:
 
 
 def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> CommandList | None:
-    """The command list in which the host reads the rows of constants that a run chooses; None where
-    there is no budget, or no such rows."""
+    """The list in which the host reads rows that a run chooses; None without budget or rows."""
     if (options.memory_budget is None or work.target.reads_rows
             or not any(known(op).reads_rows for op in {node.op for node in graph.nodes})):
         return None
@@ -49,10 +47,8 @@ def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> Com
 
 
 def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iterator[CommandList]:
-    """Command lists of a method that may take less memory than `work`, and more time.
-
-    Where other sizes will be lowered from `work`, no weights are divided.
-    """
+    """Command lists of a method that may take less memory than `work`, and more time. Where other
+    sizes will be lowered from `work`, no weights are divided."""
     if options.memory_budget is None:
         return
     first = replace(work.target, parts=None)
@@ -78,7 +74,6 @@ def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iter
 
 
 def _lowered(graph: Graph, target: Target, first: CommandList) -> CommandList:
-    """The command list of a method for a target. It has a memo for other sizes if `first`, the list
-    that it may replace, has one."""
+    """The command list of a method for a target, with a memo for other sizes if `first` has one."""
     made = lower(graph, target)
     return made if first.memo is not None else replace(made, memo=None)

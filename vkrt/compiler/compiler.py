@@ -2,7 +2,7 @@
 `Description.compile` has them in their order.
 
 A method with dynamic shapes is compiled for the sizes that need the most memory; at other sizes
-only its activations are planned anew (`plan_at`). The device to compile for is an open one
+only its activations are planned anew (`plan_at`). The device is an open one
 (`vkrt.runtime.open_device.OpenDevice`), or a description (`vkrt.compiler.generic`).
 """
 
@@ -40,11 +40,8 @@ from vkrt.work.target import Target
 
 
 def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, CommandList]:
-    """The graph at the sizes that need the most bytes of activations, and its command list.
-
-    Raises:
-        UnsupportedError: the method needs what vkrt does not have.
-    """
+    """The graph at the sizes that need the most bytes of activations, and its command list;
+    UnsupportedError if the method needs what vkrt does not have."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], first_target(target_on(device, options), options))
     if not graph.is_dynamic:
@@ -72,8 +69,8 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
         What it is compiled to, and the imports of its mapped weights, which the caller closes.
 
     Raises:
-        InputError: the memory budget is too small (the message names the smallest one, which is
-            the peak of `memory_budget="smallest"`), or other options do not fit.
+        InputError: the memory budget is too small (the message names the smallest one, which is the
+            peak of `memory_budget="smallest"`), or other options do not fit.
         UnsupportedError: weights="map" and nothing can be mapped.
     """
     if work is base and not shared:
@@ -87,11 +84,7 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
 
 def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequence[Any],
                    options: LoadOptions) -> CommandList:
-    """The command list that `plan_method` chooses for the memory budget.
-
-    Raises:
-        InputError: the memory budget is too small, or other options do not fit.
-    """
+    """The command list that `plan_method` chooses for the memory budget; InputError as there."""
     best, _, _, mapper = _best(graph, work, device, sources, options)
     mapper.close()
     return best
@@ -99,8 +92,7 @@ def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequen
 
 def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
           ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
-    """The best command list under the memory budget, which is `base` or a smaller one, and the
-    results of `_planned` for it."""
+    """The best command list under the budget, `base` or a smaller one, and its `_planned`."""
     found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
     rows = with_row_reads(graph, base, options)
@@ -141,8 +133,7 @@ def _run_seconds(work: CommandList, memory: MemoryPlan, speed: Speed) -> float:
 
 def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions,
              shared: Collection[int] = ()) -> tuple[CommandList, MemoryPlan, Any]:
-    """The command list, with activations spilled if that is needed, its plan, and the imports of
-    its mapped weights."""
+    """The command list, perhaps with spilled activations, its plan, and its mapper."""
     mapper = device.mapper(sources, work.target.offset_alignment, options.weights == "map")
     search = PlanSearch(work, device, mapper.cannot_map, shared)
     try:
@@ -156,8 +147,8 @@ def _planned(work: CommandList, device: Any, sources: Sequence[Any], options: Lo
 
 
 def _acquired(mapper: Any, placements: Placements) -> bool:
-    """Imports the weights that are to be mapped; False if an import fails. The mapper has then
-    noted the file, whose weights are placed otherwise from now on."""
+    """Imports the weights that are to be mapped; False if an import fails: the mapper has noted the
+    file, whose weights are placed otherwise from now on."""
     try:
         mapper.acquire(tuple(map(mapped_read, placements.weights("map"))))
     except UnsupportedError:
@@ -179,8 +170,7 @@ def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options
         UnsupportedError: weights cannot be streamed at these sizes.
     """
     memory = base.memory
-    weight_bytes = (extra_weights + memory.weight_bytes + memory.pool_bytes
-                    + memory.upload_bytes)
+    weight_bytes = extra_weights + memory.weight_bytes + memory.pool_bytes + memory.upload_bytes
     lowered = work
     work, result = Planner(device, options).plan_activations(work, weight_bytes)
     if memory.stream is not None:
@@ -192,7 +182,7 @@ def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options
 def placements_alone(work: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
                      ) -> Placements:
     """How the weights of a method would come to the kernels if it had them all to itself, before
-    any budget; see `plan_method` for what is raised."""
+    any budget; raises as `plan_method`."""
     with closing(device.mapper(sources, work.target.offset_alignment,
                                options.weights == "map")) as mapper:
         search = PlanSearch(work, device, mapper.cannot_map)
@@ -204,12 +194,8 @@ def placements_alone(work: CommandList, device: Any, sources: Sequence[Any], opt
 
 def plan_weights(graph: Graph, work: CommandList, prepacks: Sequence[Prepack], device: Any,
                  sources: Sequence[Any], options: LoadOptions) -> tuple[Planned, Any]:
-    """Plans only some of a method's weights: those that new sizes read in another layout than
+    """Plans only the weights of `prepacks`: those that new sizes read in another layout than
     earlier sizes, or those that several methods read.
-
-    Args:
-        graph, work: of the method, at these sizes.
-        prepacks: of these weights.
 
     Returns:
         Their plan, and the imports of the mapped weights, which the caller closes.
@@ -228,18 +214,15 @@ def _shape_plan(planned: Planned) -> ShapePlan:
 
 
 def target_on(device: Any, options: LoadOptions) -> Target:
-    """The target that command lists are made for."""
     target = target_of(device.info, options.storage, options.winograd, options.fusions,
                        device.features, device.refused)
     return replace(target, prefer=options.prefer, cache=options.cache)
 
 
 def specialization_of(info: Any, options: LoadOptions) -> Specialization:
-    """Which sizes a load compiles into its pipelines, by the options and the driver's profile;
-    `info` is a `vkrt.DeviceInfo`."""
+    """Which sizes a load compiles into its pipelines; `info` is a `vkrt.DeviceInfo`."""
     return Specialization(options.specialize, policy_of(info).specialize)
 
 
 def activation_bytes(work: CommandList, device: Any, options: LoadOptions) -> int:
-    """Bytes of a command list's activations in device memory."""
     return Planner(device, options).activation_bytes(work)

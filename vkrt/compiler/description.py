@@ -11,74 +11,46 @@ from vkrt.graph.graph import Graph
 from vkrt.plan.options import LoadOptions
 
 if TYPE_CHECKING:
-    from vkrt import pte
     from vkrt.compiler.planned import Planned
 
 
-class Description:
-    """The methods of a program file and their graphs.
+class Description(Files):
+    """The methods of a program's files and their graphs.
 
     Args:
-        source: path of the file, or its bytes.
-        data_path: of its external data, see `load`.
-        at_once: whether the file is read now; else the first use reads it and raises the errors
-            below.
-
-    Attributes:
-        sources: the `Source`s of the bytes: the program's, then those of its data files.
-
-    Raises:
-        OSError: a file cannot be read.
-        FormatError: it is not a well-formed program, or not well-formed data.
+        at_once: whether the files are read now, with FormatError if they are not well-formed; else
+            the first use reads them.
     """
 
     def __init__(self, source: Any, data_path: Any = None, at_once: bool = True):
-        self._files = Files(source, data_path)
-        self.sources = self._files.sources
+        super().__init__(source, data_path)
         self.source = self.sources[0]
         if at_once:
-            self._files.read()
+            self.read()
         self._graphs: dict[str, Graph] = {}
-
-    @property
-    def program(self) -> pte.Program:
-        """What the program's file says."""
-        return self._files.program
-
-    def read(self) -> None:
-        """Reads the file now, if that was not done yet."""
-        self._files.read()
 
     @property
     def method_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.program.plans)
 
     def graph(self, method: str) -> Graph:
-        """The graph of a method, built on first use.
-
-        Raises:
-            InputError: there is no such method.
-        """
+        """The graph of a method, built on first use; InputError if there is no such method."""
         if method not in self._graphs:
             # These import all operators, which a cached plan does without
             from vkrt.dynamic.ranges import find_dynamic
             from vkrt.graph.build import build_graph
-            from vkrt.graph.wide import check_wide
-            from vkrt.graph.zeros import mark_zeros
+            from vkrt.graph.constants import check_wide, mark_zeros
             from vkrt.ops.registry import kernels, mutated
 
-            for candidate in self.program.plans:
-                if candidate.name == method:
-                    graph = build_graph(self.source, self.program, candidate, kernels(),
-                                        find_dynamic, mutated, self._files.external,
-                                        self.sources[1:])
-                    check_wide(graph, self.sources)
-                    mark_zeros(graph, self.sources)
-                    self._graphs[method] = graph
-                    break
-            else:
+            plan = self.program.plan(method)
+            if plan is None:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
                                  f"{', '.join(self.method_names)}")
+            graph = build_graph(self.source, self.program, plan, kernels(), find_dynamic, mutated,
+                                self.external, self.sources[1:])
+            check_wide(graph, self.sources)
+            mark_zeros(graph, self.sources)
+            self._graphs[method] = graph
         return self._graphs[method]
 
     @cached_property
@@ -93,9 +65,6 @@ class Description:
         """What a method is compiled to: with dynamic shapes, at the largest sizes. Nothing is
         allocated.
 
-        Args:
-            device: as `vkrt.compiler.compiler` has it.
-
         Raises:
             InputError: there is no such method, or an option does not fit.
             UnsupportedError: it needs what vkrt does not have.
@@ -108,7 +77,3 @@ class Description:
         plan, mapper = plan_method(graph, work, work, device, self.sources, options)
         mapper.close()
         return plan.planned
-
-    def close(self) -> None:
-        """Lets go of the files. Graphs stay usable for their metadata."""
-        self._files.close()

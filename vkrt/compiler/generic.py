@@ -1,10 +1,10 @@
 """The generic device: what any device of Vulkan 1.1 has, for programs compiled before one is known.
 
 Its limits are the least that the specification allows, it has no optional feature, and it imports
-no host memory. No driver is asked. Drivers were seen to align buffers to 256 bytes at most and to
-make them up to 256 bytes larger; driver profiles that pad views (`Policy.avoid_recompile_padding`)
-take 272 bytes more. Plans for it align buffers to 512 bytes and leave that room. A device that asks
-for more refuses the plan when it is loaded.
+no host memory. Drivers were seen to align buffers to 256 bytes at most and to make them up to 256
+bytes larger; driver profiles that pad views (`Policy.avoid_recompile_padding`) take 272 bytes more.
+Plans for it align buffers to 512 bytes and leave that room. A device that asks for more refuses the
+plan.
 """
 
 from __future__ import annotations
@@ -50,13 +50,7 @@ _MARGIN = 272
 
 
 class GenericDevice:
-    """A device to compile for that does not exist.
-
-    Attributes:
-        info: its `vkrt.DeviceInfo`.
-        features, unified, reads_slowly: as a `vkrt.Device` has them.
-        refused: names of the shader variants that its driver does not compile.
-    """
+    """A device that does not exist, as `vkrt.runtime.open_device.OpenDevice` has one."""
 
     def __init__(self) -> None:
         self.info = DeviceInfo(-1, NAME, "other", 0, 0, 0, "", "", "1.1", limits=dict(_LIMITS))
@@ -67,26 +61,20 @@ class GenericDevice:
 
     def requirements(self, storage: Storage) -> tuple[int, int, int]:
         """(bytes, alignment, bits of memory types) of a storage; the types become those of the
-        device that a plan is loaded on.
-
-        Raises:
-            UnsupportedError: it is an image.
-        """
+        device that a plan is loaded on. Images are an UnsupportedError."""
         if storage.is_image:
             raise UnsupportedError(f"target {NAME}: what an image takes differs from driver to "
                                    "driver; choose storage='buffer' or 'texel', or name a device")
         return round_up(storage.nbytes + _MARGIN, _ALIGNMENT), _ALIGNMENT, 1
 
     def mapper(self, _sources: Sequence[Any], _offset_alignment: int, _trusts: bool) -> NoMapper:
-        """The mapper, with the methods of `vkrt.runtime.mapping.Mapper`."""
         return NoMapper()
 
 
 class NoMapper:
-    """Maps no weight."""
+    """Maps no weight; has the methods of `vkrt.runtime.mapping.Mapper`."""
 
     def cannot_map(self, _weight: Any) -> str:
-        """Why a weight cannot be mapped."""
         return "the device has no VK_EXT_external_memory_host"
 
     def acquire(self, _weights: Sequence[Any]) -> None:

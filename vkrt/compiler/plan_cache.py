@@ -1,15 +1,10 @@
 """Cached plans: what a program was compiled to, in a file, for later loads of the same program.
 
-Compiling a program runs in Python and depends only on the files, the options, the device and vkrt's
-own code. A process that finds what another one has compiled does not import the compiler. It takes
-the executable, and the description of the method's inputs and outputs.
-
-A file's name is a digest of everything that the plan follows from; the bytes of a program are
-represented by their file and its time of change. Its content is a flat file
-(`vkrt.executable.flat`) with a checksum. The content becomes only numbers, texts and records, whose
-ranges and places are checked. What kernels do with their parameters is not checked, so files and
-folders that somebody else may have written are not read (`vkrt.vk.private_file`). If a file is
-missing or damaged, the program is read.
+A process that finds what another one has compiled does not import the compiler. A file's name is a
+digest of everything that the plan follows from: options, device, vkrt's own code, and the program's
+files with their times of change. Its content is a flat file (`vkrt.executable.flat`) with a
+checksum, and the ranges and places in it are checked. What kernels do with their parameters is not,
+so files and folders that somebody else may have written are not read (`vkrt.vk.private_file`).
 
 There is no cached plan for a program in memory, for a method with dynamic shapes, which is lowered
 again at every new shape, or for a plan that depends on another method's weights on the device.
@@ -54,12 +49,7 @@ RECENT_NS = 2_000_000_000
 
 
 def method_plan(methods: Sequence[str], plan: ShapePlan) -> MethodPlan:
-    """The record that a file has of a method at one shape.
-
-    Args:
-        methods: the names of all methods of the program.
-        plan: made by this process.
-    """
+    """The record of a method at one shape; `methods` are the names of the program's methods."""
     graph = plan.graph
     return MethodPlan(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
                       graph.input_names, graph.output_names, graph.file_arena,
@@ -73,7 +63,6 @@ def graph_of(plan: MethodPlan) -> Graph:
 
 
 def shape_plan(plan: MethodPlan) -> ShapePlan:
-    """The plan of a method at one shape, from the record in a file."""
     return ShapePlan(graph_of(plan), plan.executable, plan.limits, plan.index_limits)
 
 
@@ -83,14 +72,12 @@ def is_fixed(graph: Graph) -> bool:
 
 
 class PlanFiles:
-    """The files of cached plans for one program and one set of options.
+    """The files of cached plans for one program and one set of options; `any`: whether there is a
+    plan for some device.
 
     Args:
         sources: of the program's bytes, then of its data files.
         options: `options.plan_cache` is the folder, "off", or "auto".
-
-    Attributes:
-        any: whether there is a plan for some device.
     """
 
     def __init__(self, sources: Sequence[Any], options: LoadOptions):
@@ -117,14 +104,12 @@ class PlanFiles:
             self.any = any(name.startswith(start) for name in os.listdir(folder))
 
     def read(self, device: Any) -> MethodPlan | None:
-        """The plan for a device; None where there is none."""
         if not self.any:
             return None
         data = private_file.read(self._path(device), MAX_BYTES)
         return None if data is None else from_bytes(data, self._sources)
 
     def write(self, device: Any, plan: MethodPlan) -> bool:
-        """Keeps the plan for a device; returns whether it could."""
         if not self._start:
             return False
         data = to_bytes(plan)
@@ -149,15 +134,13 @@ def folder_of(option: str | os.PathLike[str]) -> str | None:
 
 
 def to_bytes(plan: MethodPlan) -> bytes:
-    """The content of a file."""
     modules = tuple(map(module_of, shaders_of([plan.executable])))
     target = CompiledTarget("", (CompiledMethod(plan),))
     return rows.to_bytes(Compiled(__version__, "", (), (target,), modules))
 
 
 def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
-    """The plan in a file's content; None where the content is no valid plan of a program with so
-    many files."""
+    """The plan in a file's content; None if it is no valid plan of so many source files."""
     try:
         compiled = flat.File(data, sources, 0).read()
         check_interfaces(compiled.modules)
@@ -178,8 +161,8 @@ def _device(device: Any) -> tuple[Any, ...]:
 
 
 def _code() -> Iterator[tuple[str, int, int]]:
-    """Identifies the code that makes plans: name, bytes and time of change of every module, also of
-    those in C, and of the compiled shaders."""
+    """Identifies the code that makes plans: name, bytes and time of change of every module, of the
+    C code and of the compiled shaders."""
     yield "", *shader_library().stamp
     # The C code decides what storages need, what is imported, ..; in an editable install it lies
     # elsewhere than the Python modules.

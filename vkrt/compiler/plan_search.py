@@ -17,11 +17,7 @@ from vkrt.work.weights import Weight
 
 
 class BudgetTooSmall(InputError):
-    """No plan of a command list keeps to the memory budget.
-
-    Attributes:
-        needed: the bytes of the smallest plan.
-    """
+    """No plan keeps to the memory budget; the smallest one needs `needed` bytes."""
 
     def __init__(self, text: str, needed: int):
         super().__init__(text)
@@ -29,12 +25,10 @@ class BudgetTooSmall(InputError):
 
 
 class PlanSearch:
-    """Finds the plan of a command list. With a budget, options leave choices.
-
-    A plan comes with its command list, which is a new one where activations are spilled.
+    """Finds the plan of a command list, where options leave choices with a budget. A plan comes
+    with its command list, which is a new one where activations are spilled.
 
     Args:
-        device: what is compiled for, see `vkrt.compiler.generic`.
         cannot_map: why a weight cannot be read in its file, or "".
         shared: ids of the storages of weights that are on the device already.
     """
@@ -71,24 +65,23 @@ class PlanSearch:
         raise BudgetTooSmall(self._too_small(plan, options), plan.peak_bytes)
 
     def _best(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
-        """Within a budget, the first choice that fits; for as few bytes as possible, the
-        smallest."""
+        """Within a budget, the first choice that fits; else the smallest."""
         # Mapped weights take no memory, but weights that are streamed beside them may then need a
         # larger pool: so a budget is also tried without mapping.
         choices = [options]
         if options.weights == "auto":
             choices.append(replace(options, weights="stream"))
-        found, refused = [], None
+        found, refused = [], []
         for choice in choices:
             try:
                 found.append(self._plan(choice))
             except InputError as error:
-                refused = error
+                refused.append(error)
                 continue
             if options.budget is not None:
                 break
-        if refused is not None and not found:
-            raise refused
+        if not found:
+            raise refused[-1]
         return min(found, key=lambda planned: planned[1].peak_bytes)
 
     def _smallest(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
@@ -107,7 +100,6 @@ class PlanSearch:
         return best
 
     def _too_small(self, minimum: MemoryPlan, options: LoadOptions) -> str:
-        """The message for a budget below the peak of the smallest plan."""
         stream = minimum.stream
         parts = [f"{minimum.weight_bytes:,} of weights that stay"]
         if stream is not None:
@@ -131,11 +123,9 @@ class PlanSearch:
         return text
 
     def placements(self, options: LoadOptions) -> Placements:
-        """How each weight comes to the kernels, before any budget."""
         return Placements(self.work.weight_table, placements_of(
             self.work, options.weights, unified=self.device.unified, cannot_map=self.cannot_map,
             shared=self.shared))
 
     def _plan(self, options: LoadOptions) -> tuple[CommandList, MemoryPlan]:
-        """The plan for one choice of options."""
         return Planner(self.device, options).plan(self.work, self.placements(options))

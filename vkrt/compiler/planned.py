@@ -1,7 +1,4 @@
-"""Planned: a method at one shape that was lowered and planned by this process.
-
-It has the attributes of an `Executable`, made when they are asked for, and what they are made of.
-"""
+"""Planned: a method at one shape that was lowered and planned by this process."""
 
 from __future__ import annotations
 
@@ -15,101 +12,79 @@ from vkrt.executable.states import StatePlan
 from vkrt.executable.weights import WeightPlan
 from vkrt.graph.graph import Graph
 from vkrt.lowering.prepacking import weight_plan
-from vkrt.plan.commands import execution_plan
+from vkrt.plan.commands import execution_plan, state_plan
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.plan.states import state_plan
 from vkrt.report.memory import WeightRecord
 from vkrt.work.command_list import CommandList
-from vkrt.work.records import Dispatch, Table
+from vkrt.work.records import Dispatch
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A method's work and its memory.
+    """A method's work and its memory, with the attributes of an `Executable`, made when they are
+    asked for."""
 
-    Attributes:
-        graph: of the method, at these sizes.
-        base: the command list as it was lowered: command lists of other sizes are made from it.
-        work: the command list that runs. Its constants may come from a compiled program, and its
-            activations may be spilled.
-        memory: the plan of its memory.
-        specialization: which sizes are compiled into pipelines.
-    """
-
-    graph: Graph
+    graph: Graph  # of the method, at these sizes
+    # The command list as it was lowered: command lists of other sizes are made from it
     base: CommandList
+    # The command list that runs. Its constants may come from a compiled program, and its
+    # activations may be spilled.
     work: CommandList
-    memory: MemoryPlan
-    specialization: Specialization = Specialization()
+    memory: MemoryPlan  # the plan of its memory
+    specialization: Specialization = Specialization()  # which sizes are compiled into pipelines
 
     @cached_property
     def execution(self) -> ExecutionPlan:
-        """As `Executable.execution`."""
         return execution_plan(self.work, self.memory, self.specialization)
 
     @property
     def weights(self) -> WeightPlan:
-        """As `Executable.weights`; made anew every time, because a plan of many slices takes
-        memory."""
+        """Made anew every time, because a plan of many slices takes memory."""
         return weight_plan(self.work, self.memory)
 
     @property
     def states(self) -> StatePlan:
-        """As `Executable.states`."""
         return state_plan(self.work, self.memory)
 
     @property
     def figures(self) -> MemoryFigures:
-        """As `Executable.figures`."""
-        return MemoryFigures(*(getattr(self.memory, field.name)
-                               for field in fields(MemoryFigures)))
+        return MemoryFigures(*(getattr(self.memory, field.name) for field in fields(MemoryFigures)))
 
     @property
     def placements(self) -> tuple[WeightRecord, ...]:
-        """As `Executable.placements`."""
         placements = self.memory.placements
         return (*(WeightRecord(weight.name, weight.nbytes, placement.kind, placement.why)
                   for weight, placement in zip(placements.weight_table, placements.each)),
-                *map(_table_record, self.work.tables))
+                *(WeightRecord(table.name, table.constant.nbytes, "rows",
+                               f"a run reads those of its {table.rows} rows that it has chosen")
+                  for table in self.work.tables))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """As `Executable.notes`."""
         return self.work.notes
 
     @property
     def storage(self) -> str:
-        """As `Executable.storage`."""
         return self.work.storage
 
     @property
     def offset_alignment(self) -> int:
-        """As `Executable.offset_alignment`."""
         return self.work.target.offset_alignment
 
     @property
     def shared_bytes(self) -> int:
-        """As `Executable.shared_bytes`."""
         return self.work.target.max_shared
 
     @property
     def granularity(self) -> int:
-        """As `Executable.granularity`."""
         return self.memory.granularity
 
     @property
     def loops(self) -> int:
-        """As `Executable.loops`."""
         return max((step.loops for step in self.work.steps if isinstance(step, Dispatch)),
                    default=0)
 
     @property
     def record(self) -> Executable:
-        """The attributes of an `Executable`, as a record of their own."""
         return Executable(*(getattr(self, name) for name in Executable._fields))
-
-
-def _table_record(table: Table) -> WeightRecord:
-    return WeightRecord(table.name, table.constant.nbytes, "rows",
-                        f"a run reads those of its {table.rows} rows that it has chosen")

@@ -7,7 +7,7 @@ from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import InputError
-from vkrt.plan.blocks import activation_blocks
+from vkrt.plan.blocks import activation_blocks, total_bytes
 from vkrt.plan.budget import Budget
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
@@ -19,11 +19,7 @@ from vkrt.work.command_list import CommandList
 
 
 class Planner:
-    """Plans for one device and one set of options.
-
-    Args:
-        device: what is compiled for, see `vkrt.compiler.generic`.
-    """
+    """Plans for one device (see `vkrt.compiler.generic`) and one set of options."""
 
     def __init__(self, device: Any, options: LoadOptions):
         self.unified = device.unified
@@ -38,9 +34,8 @@ class Planner:
         # On a CPU nothing ends long submissions: short ones only help to interrupt a program. Runs
         # that change a state are not interrupted there: the state would be left half changed.
         self.finishes_states = device.info.type == "cpu"
-        self.budget: Budget | None = None
-        if options.has_budget:
-            self.budget = Budget(options.budget, options.stream_lookahead, policy.speed)
+        self.budget = (Budget(options.budget, options.stream_lookahead, policy.speed)
+                       if options.has_budget else None)
 
     def plan(self, work: CommandList, placements: Placements) -> tuple[CommandList, MemoryPlan]:
         """The command list and its plan; activations are spilled where nothing else is enough."""
@@ -49,16 +44,18 @@ class Planner:
         except InputError as error:
             if self.budget is None or self.budget.nbytes is None:
                 raise
-            spilled, notes = self._spilled(work, placements, self.budget)
+            # As far as the budget lacks room for them
+            minimum = self._plan(work, placements, replace(self.budget, nbytes=None))
+            over = minimum.peak_bytes - self.budget.nbytes
+            spilled, notes = self._spill(work, max(minimum.activation_bytes - over, 0))
             if spilled is work:
                 raise InputError("; ".join((str(error), *notes))) from error
             return spilled, self._plan_spilled(spilled, placements)
         if self.options.memory_budget == SMALLEST and not self.unified:
-            spilled = self._spill(work, 0)[0]
+            spilled, _ = self._spill(work, 0)
             if spilled is not work:
                 other = self._plan_spilled(spilled, placements)
-                if other.peak_bytes < result.peak_bytes:
-                    return spilled, other
+                return min((work, result), (spilled, other), key=lambda each: each[1].peak_bytes)
         return work, result
 
     def _plan_spilled(self, spilled: CommandList, placements: Placements) -> MemoryPlan:
@@ -66,15 +63,14 @@ class Planner:
                           self.budget)
 
     def activation_bytes(self, work: CommandList) -> int:
-        """Bytes of a command list's activations in device memory."""
         blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified,
                                       self.reads_slowly)
-        return sum(block.nbytes for block in blocks if block.kind != "spill")
+        return total_bytes(blocks, "activation", "host")
 
     def plan_activations(self, work: CommandList, weight_bytes: int
                          ) -> tuple[CommandList, MemoryPlan]:
-        """The command list and a plan of its activations alone, spilled as far as the weights
-        leave no room for them in the budget."""
+        """The command list and a plan of its activations alone, spilled as far as the weights leave
+        no room for them in the budget."""
         limit = self.budget.nbytes if self.budget is not None else None
         result = self._plan(work, _elsewhere(work), None)
         if limit is None or weight_bytes + result.run_bytes <= limit:
@@ -95,14 +91,6 @@ class Planner:
                     unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
                     max_block_bytes=self.max_block_bytes, watchdog=watchdog)
-
-    def _spilled(self, work: CommandList, placements: Placements, budget: Budget,
-                 ) -> tuple[CommandList, tuple[str, ...]]:
-        """The command list with activations spilled as far as a budget lacks room for them."""
-        assert budget.nbytes is not None
-        minimum = self._plan(work, placements, replace(budget, nbytes=None))
-        over = minimum.peak_bytes - budget.nbytes
-        return self._spill(work, max(minimum.activation_bytes - over, 0))
 
     def _spill(self, work: CommandList, limit: int) -> tuple[CommandList, tuple[str, ...]]:
         """The command list with activations spilled for an arena of `limit` bytes, and notes."""

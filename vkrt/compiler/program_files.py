@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,18 +79,16 @@ class Files:
     """
 
     def __init__(self, source: Any, data_path: Any = None):
-        sources: list[Source] = []
+        self.sources: tuple[Source, ...] = ()
         try:
             for item in (source, *data_files(data_path)):
-                sources.append(_open(item))
+                self.sources += (_open(item),)
         except BaseException:
-            _close(sources)
+            self.close()
             raise
-        self.sources = tuple(sources)
 
     @cached_property
     def program(self) -> pte.Program:
-        """The program, as `vkrt.pte.read_program` reads it."""
         from vkrt import pte  # a cached plan does without it
 
         for source in self.sources:
@@ -103,7 +101,6 @@ class Files:
 
     @cached_property
     def external(self) -> pte.External:
-        """The named data of the data files."""
         from vkrt import pte
 
         named = self.program.named_data
@@ -123,56 +120,42 @@ class Files:
             raise
 
     def close(self) -> None:
-        """Lets go of the files."""
-        _close(self.sources)
-
-
-def _close(sources: Sequence[Source]) -> None:
-    for source in sources:
-        source.close()
+        """Lets go of the files. Graphs stay usable for their metadata."""
+        for source in self.sources:
+            source.close()
 
 
 def verify(source: Any, data_path: Any = None) -> int:
-    """Reads all named data of a program and its data files and compares it with its names.
+    """Reads all named data of a program and its data files and compares it with its names; returns
+    how many constants were compared.
 
     The exporter names a constant of a Vulkan delegate by the sha256 of its bytes; other names are
     not looked at. Loading does not do this: it would read every byte of files that are mapped.
-
-    Args:
-        source, data_path: as `vkrt.load` has them.
-
-    Returns:
-        How many constants were compared.
 
     Raises:
         OSError: a file cannot be read.
         FormatError: constants are damaged (the message names all of them), or a file is damaged.
     """
-    files = Files(source, data_path)
-    try:
+    with closing(Files(source, data_path)) as files:
         named = [(key, 0, span) for key, span in files.program.named_data.items()]
         named += [(key, entry.source, entry.span) for key, entry in files.external.named.items()]
         named = [entry for entry in named if re.fullmatch("[0-9a-f]{64}", entry[0])]
         damaged = [f"{key} in {files.sources[number].name}" for key, number, span in named
-                   if sha256_of(files.sources[number], span) != key]
-    finally:
-        files.close()
+                   if _sha256_of(files.sources[number], span) != key]
     if damaged:
         raise FormatError(f"{len(damaged)} of {len(named)} constants do not have the bytes that "
                           f"their names say: {', '.join(damaged)}")
     return len(named)
 
 
-def sha256_of(source: Source, span: pte.Span | None = None) -> str:
-    """The sha256 of some bytes of a source, or of all, in hexadecimal; releases the pages that it
-    has read."""
+def _sha256_of(source: Source, span: pte.Span) -> str:
+    """The sha256 of some bytes of a source in hexadecimal; releases the pages that it has read."""
     import hashlib  # faster than `vkrt.memory.sha256`, and larger
 
-    first, end = (span.offset, span.end) if span is not None else (0, source.nbytes)
     digest = hashlib.sha256()
     with memoryview(source) as data:
-        for start in range(first, end, _PART):
-            nbytes = min(_PART, end - start)
+        for start in range(span.offset, span.end, _PART):
+            nbytes = min(_PART, span.end - start)
             digest.update(data[start:start + nbytes])
             source.release(start, nbytes)
     return digest.hexdigest()

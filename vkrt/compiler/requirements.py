@@ -1,13 +1,13 @@
 """What vkrt needs of a device, for hosts that make the device themselves (`Device.adopt`).
 
-The features that vkrt can use are those that it enables on devices that it opens itself. The
-features that a program needs follow from the shaders of its operators, and from how its weights are
-loaded.
+vkrt can use the features that it enables on devices that it opens itself. What a program needs
+follows from the shaders of its operators, and from how its weights are loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,6 @@ class Requirements:
 
     @property
     def optional_extensions(self) -> tuple[str, ...]:
-        """The same of `optional_features`."""
         return _extensions(self.optional_features)
 
 
@@ -82,11 +81,8 @@ def required_features(program: Any = None, *, weights: str = "auto") -> Requirem
     if isinstance(program, Description):
         names |= _of_program(program)
     elif program is not None:
-        opened = Description(program)
-        try:
+        with closing(Description(program)) as opened:
             names |= _of_program(opened)
-        finally:
-            opened.close()
     used = used_features()
     known = {feature.name for feature in used}
     # Subgroup operations cannot be enabled: a device has them or not.
@@ -98,26 +94,23 @@ def required_features(program: Any = None, *, weights: str = "auto") -> Requirem
 
 def _of_program(program: Description) -> set[str]:
     features = features_by_capability()
-    shaders = shader_library()
-    names = {shader for method in program.method_names
-             for shader in _shaders_of(program.graph(method))}
-    needed = {features[capability] for name in names
-              for capability in shaders.get(name).capabilities}
-    return {feature for feature in needed if feature is not None}
+    shaders = {shader for method in program.method_names
+               for shader in _shaders_of(program.graph(method))}
+    return {feature for name in shaders
+            for capability in shader_library().get(name).capabilities
+            if (feature := features[capability]) is not None}
 
 
 def _shaders_of(graph: Graph) -> Iterator[str]:
     """Names of the shaders that a method's operators become, in all storages that can hold it."""
-    failed = None
-    done = 0
+    failed = []
     for target in _TARGETS:
         try:
             work = lower(graph, target)
         except UnsupportedError as error:
-            failed = error
+            failed.append(error)
             continue
-        done += 1
         yield from (step.shader for step in work.steps if isinstance(step, Dispatch))
         yield from (prepack.shader for prepack in work.prepacks)
-    if failed is not None and not done:
-        raise failed
+    if len(failed) == len(_TARGETS):
+        raise failed[-1]

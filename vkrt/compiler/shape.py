@@ -24,28 +24,18 @@ STEP_BYTES = 4096
 
 
 class Shape(NamedTuple):
-    """What decides everything about a call but the data: equal shapes run the same commands.
+    """What decides everything about a call but the data: equal shapes run the same commands."""
 
-    Attributes:
-        sizes: of each input.
-        values: the input elements and the counts of the data that decide sizes or places, in the
-            order of `Graph.reads`.
-    """
-
-    sizes: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[int, ...], ...]  # of each input
+    # The input elements and the counts of the data that decide sizes or places, in the order of
+    # `Graph.reads`
     values: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph, arrays: Sequence[np.ndarray],
            counts: Mapping[Count, int] = MappingProxyType({})) -> Shape:
-        """The shape of a call.
-
-        Args:
-            counts: the assumed counts of the data; those that are left out are as in the graph.
-
-        Raises:
-            InputError: an input is too small to hold a value that is read from it.
-        """
+        """The shape of a call; `counts` are assumed counts of the data, others are as in the graph.
+        InputError if an input is too small to hold a value that is read from it."""
         return cls(tuple(array.shape for array in arrays),
                    tuple(counts.get(read, graph.values.get(read, 0)) if isinstance(read, Count)
                          else value_of(read, arrays) for read in graph.reads))
@@ -58,7 +48,6 @@ class Shape(NamedTuple):
                    tuple(graph.values.get(read, 0) for read in reads))
 
     def resolve(self, graph: Graph) -> Graph:
-        """The graph at these sizes; see `vkrt.dynamic.resolve.resolve`."""
         # This imports all operators, which cached plans do without
         from vkrt.dynamic.resolve import resolve
 
@@ -70,11 +59,8 @@ class Shape(NamedTuple):
 
 
 def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
-    """The value of an input's element that decides sizes or places.
-
-    Raises:
-        InputError: the input is a buffer of the host's, or has no such element.
-    """
+    """The value of an input's element that decides sizes or places; InputError if the input is a
+    buffer of the host's, or has no such element."""
     array = arrays[read.input]
     if isinstance(array, DeviceBuffer):
         raise InputError(f"input {read.input}: what it holds decides sizes or places, which vkrt "
@@ -86,24 +72,18 @@ def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
 
 
 class ShapePlan(NamedTuple):
-    """A method at one shape: what it does, and where everything will lie.
+    """A method at one shape: what it does, and where everything will lie."""
 
-    Attributes:
-        graph: of the method, at these sizes; without its nodes where the plan comes from a file.
-        executable: what the runtime carries out. If this process has planned it, a `Planned`: that
-            has the attributes of an `Executable`, and what other sizes are made from.
-        limits: what input elements that kernels read when they run may hold.
-        index_limits: what inputs that are indices may hold.
-    """
-
+    # Of the method, at these sizes; without its nodes where the plan comes from a file
     graph: Graph
+    # What the runtime carries out. If this process has planned it, a `Planned`: that has the
+    # attributes of an `Executable`, and what other sizes are made from.
     executable: Executable | Planned
-    limits: tuple[Limit, ...] = ()
-    index_limits: tuple[IndexLimit, ...] = ()
+    limits: tuple[Limit, ...] = ()  # what input elements that kernels read when they run may hold
+    index_limits: tuple[IndexLimit, ...] = ()  # what inputs that are indices may hold
 
     @property
     def execution(self) -> ExecutionPlan:
-        """The commands of a run."""
         return self.executable.execution
 
     @property

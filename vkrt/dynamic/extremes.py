@@ -1,9 +1,8 @@
 """Extremes: the sizes at which a method with dynamic shapes may need the most memory.
 
 Where every tensor has its bound at the largest inputs, these or slightly smaller inputs need the
-most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried. The bytes
-of live tensors are a cheap estimate of the need; planning then compares the sizes with the largest
-estimates.
+most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried: the bytes
+of live tensors are a cheap estimate, and planning compares the sizes with the largest ones.
 """
 
 from __future__ import annotations
@@ -38,15 +37,14 @@ Point = tuple[int, ...]
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:
-    """The graph as it is and, with dynamic shapes, other ones that may need more memory.
-
-    If every tensor has its bound, the other graph is slightly smaller in every dynamic dimension:
-    sizes that are no multiple of 4 may need copies that the bounds do not need.
-    """
+    """The graph as it is and, with dynamic shapes, other ones that may need more memory: if every
+    tensor has its bound, one that is slightly smaller in every dynamic dimension, as sizes that are
+    no multiple of 4 may need copies that the bounds do not need."""
     if not graph.is_dynamic:
         return [graph]
-    found = [graph, *_near(graph)]
-    return found if _has_all_bounds(graph) else [graph, *_Search(graph).run()]
+    # Whether no tensor can be larger than it is in the graph
+    has_all_bounds = all(tensor.sizes == tensor.bounds for tensor in _changing(graph))
+    return [graph, *(_near(graph) if has_all_bounds else _Search(graph).run())]
 
 
 def _near(graph: Graph) -> list[Graph]:
@@ -63,25 +61,15 @@ def _near(graph: Graph) -> list[Graph]:
 
 
 def _changing(graph: Graph) -> Iterator[Tensor]:
-    """The tensors that calls may change."""
     made = (out for entry in graph.chain if isinstance(entry, Node) for out in entry.outs)
     for value in itertools.chain(graph.inputs, made):
         if isinstance(value, Tensor) and value.bounds is not None:
             yield value
 
 
-def _has_all_bounds(graph: Graph) -> bool:
-    """Whether no tensor can be larger than it is in the graph."""
-    return all(tensor.sizes == tensor.bounds for tensor in _changing(graph))
-
-
 class _Search:
-    """Finds the sizes at which most bytes are alive. It tries all sizes where these are few, else
-    it climbs along one axis after the other, from several corners.
-
-    Args:
-        graph: of the method, with sizes (`resolve.assign_sizes`).
-    """
+    """Finds the sizes at which most bytes are alive: tries all sizes where these are few, else
+    climbs along one axis after the other, from several corners."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -91,7 +79,6 @@ class _Search:
         self.bytes: dict[Point, int] = {}
 
     def run(self) -> list[Graph]:
-        """The graphs with the largest estimates, the largest first."""
         if math.prod(map(len, self.ranges)) <= MAX_POINTS:
             for point in itertools.product(*self.ranges):
                 self._estimate(point)
@@ -146,8 +133,7 @@ def _some(numbers: list[int]) -> list[int]:
     """At most `MAX_VALUES` of the numbers, evenly spread, with both ends."""
     if len(numbers) <= MAX_VALUES:
         return numbers
-    return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)]
-            for place in range(MAX_VALUES)]
+    return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)] for place in range(MAX_VALUES)]
 
 
 def live_bytes(graph: Graph) -> int:

@@ -42,28 +42,23 @@ def find_dynamic(graph: Graph) -> None:
     an input in which none is found. A call will tell.
     """
     find_runtime_scalars(graph)
-    _assign_first_sizes(graph)
+    for sizes, values in _starts(graph) if graph.is_dynamic else ():
+        with suppress(InputError):
+            assign_sizes(graph, sizes, values)
+            break
     search = _Search(graph)
     search.run()
-    for values, found in ((graph.inputs, search.inputs), (graph.outputs, search.outputs)):
-        for number, tensor in enumerate(values):
+    for tensors, found in ((graph.inputs, search.inputs), (graph.outputs, search.outputs)):
+        for number, tensor in enumerate(tensors):
             if isinstance(tensor, Tensor):
                 tensor.dynamic_dims = tuple(d for n, d in sorted(found) if n == number)
     graph.axes = search.axes
 
 
-def _assign_first_sizes(graph: Graph) -> None:
-    if graph.is_dynamic:
-        for sizes, values in _starts(graph):
-            with suppress(InputError):
-                assign_sizes(graph, sizes, values)
-                return
-
-
 def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[SizeValue, int]]]:
     """Inputs to try for sizes: the largest, the largest with other values, then smaller ones."""
     search = _Search(graph)
-    largest = search.sizes()
+    largest = graph.input_sizes()
     # A number that comes from elsewhere is often one of the sizes.
     values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
     # Counts have their maximum where that is possible.
@@ -72,30 +67,26 @@ def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[SizeValu
         yield largest, dict.fromkeys(graph.reads, value) | most
     for value in values if most else ():
         yield largest, {read: min(value, most.get(read, value)) for read in graph.reads}
-    tried = (search.less(group, step)
-             for groups in (search.all_groups(), search.coarse_groups()) for group, step in groups)
+    groups = itertools.chain(*map(search.groups, search.places), search.coarse_groups())
+    tried = (search.less(group, step) for group, step in groups)
     for sizes in itertools.islice((sizes for sizes in tried if sizes is not None), MAX_TRIES):
         yield sizes, dict.fromkeys(graph.reads, 0)
 
 
 class _Search:
-    """Tries smaller sizes.
-
-    Attributes:
-        places: the dimensions of inputs that may be dynamic.
-        inputs, outputs: the dimensions found to change.
-        axes: the dimensions of inputs in groups that change together.
-        tries: how many are left.
-    """
+    """Tries smaller sizes."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
+        # The dimensions of inputs that may be dynamic
         self.places: list[Place] = [(number, dim) for number, tensor in enumerate(graph.inputs)
                                     if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
+        # The dimensions found to change
         self.inputs: set[Place] = set()
         self.outputs: set[Place] = set()
+        # The dimensions of inputs in groups that change together
         self.axes: list[tuple[Place, ...]] = []
-        self.tries = MAX_TRIES
+        self.tries = MAX_TRIES  # how many are left
 
     def run(self) -> None:
         for place in self.places:
@@ -126,11 +117,11 @@ class _Search:
                 with suppress(InputError):
                     value = self.graph.values.get(count, 0) - less
                     if value >= 0:
-                        self._note_outputs(resolve(self.graph, self.sizes(), {count: value}))
+                        self._note_outputs(resolve(self.graph, self.graph.input_sizes(),
+                                                   {count: value}))
 
     def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
-        """Groups of dimensions that may change together with `place`, and how much less of it to
-        try."""
+        """Groups that may change together with `place`, and how much less of it to try."""
         size = self._size(place)
         half = size - size // 2
         alike = [other for other in self.places if other[1] == place[1]]
@@ -146,20 +137,11 @@ class _Search:
                 if other not in start:
                     yield from (([*start, other], step) for step in (1, half))
 
-    def all_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
-        """The groups of every place."""
-        for place in self.places:
-            yield from self.groups(place)
-
     def coarse_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
         """Every place, and all of them, with coarse steps down to the smallest size."""
         for group in (*([place] for place in self.places), self.places):
             size = self._size(group[0]) if group else 0
             yield from ((group, step) for step in range(size % COARSE or COARSE, size, COARSE))
-
-    def sizes(self) -> list[Sizes | None]:
-        """The sizes of the graph's inputs."""
-        return [t.sizes if isinstance(t, Tensor) else None for t in self.graph.inputs]
 
     def less(self, group: Sequence[Place], step: int) -> list[Sizes | None] | None:
         """Sizes of inputs with `step` less in the first dimension of a group, and less in
@@ -199,15 +181,10 @@ class _Search:
 
 
 def sized(graph: Graph, changes: Mapping[tuple[Place, ...], int]) -> list[Sizes | None] | None:
-    """Sizes of a graph's inputs with other sizes in some groups of dimensions.
-
-    Args:
-        changes: the size of the first dimension of each group; the others are in proportion.
-
-    Returns:
-        None where a proportion is no integer.
-    """
-    sizes: list[Sizes | None] = [t.sizes if isinstance(t, Tensor) else None for t in graph.inputs]
+    """Sizes of a graph's inputs with other sizes in some groups of dimensions: `changes` has the
+    size of the first dimension of each group, and the others are in proportion. None where a
+    proportion is no integer."""
+    sizes = graph.input_sizes()
     for group, first in changes.items():
         whole = graph.inputs[group[0][0]].sizes[group[0][1]]
         for number, dim in group:

@@ -1,8 +1,7 @@
 """Resolving: the graph of a method with dynamic shapes at the sizes of one call.
 
-Everything is worked out from the inputs' sizes along the chain of nodes and symbols. A node whose
-arguments have the same sizes as in the method's graph is the same object in every resolved graph,
-and so are its results: only what depends on a change is made anew.
+Everything is worked out from the inputs' sizes along the chain of nodes and symbols. What depends
+on no change is the same object in every resolved graph.
 
 The sizes in a file are bounds: each is the largest size of a tensor at any inputs. A tensor may be
 largest where an input is small, so all bounds together may belong to no call. A graph that comes
@@ -13,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import gt
 from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -29,17 +29,13 @@ Sizes = tuple[int, ...]
 
 def resolve(graph: Graph, sizes: Sequence[Sizes | None],
             values: Mapping[SizeValue, int] | None = None) -> Graph:
-    """The graph at the sizes of a call.
+    """The graph at the sizes of a call, with fixed sizes. It shares what the call does not change
+    with the given graph, and is the given graph where nothing changes.
 
     Args:
-        graph: of the method.
         sizes: of each input; None for one that is not a tensor.
         values: input elements and counts of the data that decide sizes or places; those that are
             left out are as in the graph.
-
-    Returns:
-        A graph with fixed sizes. It shares the nodes and tensors that the call does not change with
-        the given graph. Where nothing changes it is the given graph itself.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the program
@@ -56,12 +52,9 @@ def assign_sizes(graph: Graph, sizes: Sequence[Sizes | None],
                  values: Mapping[SizeValue, int]) -> None:
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
-    The sizes in the file become the tensors' bounds. Sizes that do not depend on the inputs stay as
-    they are, for `vkrt.ops.operator.Operator.check` to compare.
-
-    Raises:
-        InputError: the sizes do not fit together, or a tensor would have more than the file says;
-            the graph is unchanged.
+    The sizes in the file become the tensors' bounds. Sizes that do not depend on the inputs stay,
+    for `vkrt.ops.operator.Operator.check` to compare. The graph is unchanged if this raises
+    InputError: the sizes do not fit together, or a tensor would have more than the file says.
     """
     resolver = _Resolver(graph, sizes, values, from_file=True)
     resolver.resolve()
@@ -142,7 +135,7 @@ class _Resolver:
         for index, out in enumerate(node.outs):
             sizes = found[index] if index < len(found) else out.sizes
             most = out.sizes if self.from_file else out.bounds
-            if most is not None and not _within(sizes, most):
+            if most is not None and (len(sizes) != len(most) or any(map(gt, sizes, most))):
                 raise self._refused(str(node), ValueError(
                     f"result {index} would have sizes {list(sizes)}, the program allows no more "
                     f"than {list(most)}"))
@@ -155,11 +148,8 @@ class _Resolver:
         """Refuses a tensor that is broadcast in this call but not in the program.
 
         If tensors are added, the exporter takes two dynamic dimensions of them for one size: the
-        program does not hold where one of the two is 1 and the other is not.
-
-        Args:
-            args: the node's, at the sizes of the call.
-            result: sizes of its first result.
+        program does not hold where one of the two is 1 and the other is not. `args` are the node's
+        at the sizes of the call, and `result` has the sizes of its first result.
         """
         found = known(node.op)
         tensors = [arg for parameter, arg in zip(found.schema.parameters, args)
@@ -180,7 +170,6 @@ class _Resolver:
                     f"{other_size}; pass inputs in which they are equal"))
 
     def _value(self, value: Any) -> Any:
-        """An argument at the sizes of the call."""
         if isinstance(value, Tensor):
             return self.now.get(value, value)
         if isinstance(value, Symbol):
@@ -197,10 +186,6 @@ class _Resolver:
                        else f"; input {r.input} holds {n}" for r, n in self.values.items())
         return InputError(f"method '{self.graph.name}' cannot run on inputs {given}{read}: "
                           f"{where}: {error}")
-
-
-def _within(sizes: Sizes, most: Sizes) -> bool:
-    return len(sizes) == len(most) and all(n <= bound for n, bound in zip(sizes, most))
 
 
 def _is_same(a: Any, b: Any) -> bool:

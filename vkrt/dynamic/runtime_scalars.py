@@ -1,10 +1,8 @@
 """Runtime scalars: numbers that a method reads from its inputs and leaves to its kernels.
 
-Each decode step of a language model gets a new position from an input. The position says where rows
-go in a cache and how far attention looks; no size depends on it. So it is no part of the shape of a
-call (`vkrt.compiler.shape.Shape`): kernels read it from the input.
-
-A value stays part of the shape if anything else depends on it.
+Each decode step of a language model gets a new position from an input: where rows go in a cache and
+how far attention looks. If no size and nothing else depends on it, it is no part of the shape of a
+call (`vkrt.compiler.shape.Shape`).
 """
 
 from __future__ import annotations
@@ -45,15 +43,11 @@ def _is_readable(graph: Graph, read: SizeValue) -> bool:
 
 
 class _Search:
-    """One pass over the chain of a graph.
-
-    Attributes:
-        fixed: the reads that are part of the shape, as far as known.
-        reads: for each symbol to which kernels would add an input element, that element.
-    """
+    """One pass over the chain of a graph."""
 
     def __init__(self, graph: Graph, fixed: Set[SizeValue]):
-        self.fixed = set(fixed)
+        self.fixed = set(fixed)  # the reads that are part of the shape, as far as known
+        # For each symbol to which kernels would add an input element, that element
         self.reads: dict[Symbol, Read] = {}
         reasons: set[Read] = set()
         for entry in graph.chain:
@@ -115,8 +109,7 @@ def _fits(args: Sequence[Any], places: Mapping[int, Read], found: Any) -> bool:
 
 
 def limits(graph: Graph) -> tuple[Limit, ...]:
-    """The values that input elements may hold at a graph's sizes, for all elements that kernels
-    read."""
+    """The values that the input elements that kernels read may hold at a graph's sizes."""
     result: dict[Read, Limit] = {}
     for limit in _all_limits(graph):
         old = result.get(limit.read, limit)

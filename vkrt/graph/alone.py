@@ -1,8 +1,8 @@
 """The graph of one delegate without the program around it, as another runtime hands it over.
 
-The module invents a method that calls the delegate once and does nothing else. The dtypes and sizes
-of the values at the border, which a program would state, come from the delegate itself: the dtypes
-of its staging, and sizes that are upper bounds. Symbolic integers enter as tensors of one element.
+The module invents a method that calls the delegate once. Dtypes and sizes at the border, which a
+program would state, are the delegate's own: the dtypes of its staging, and sizes that are upper
+bounds. Symbolic integers enter as tensors of one element.
 """
 
 from __future__ import annotations
@@ -24,17 +24,9 @@ _NUMBERS = {name: number for number, name in SCALAR_TYPES.items()}
 def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Kernel],
                          find_dynamic: Callable[[Graph], None],
                          mutated: Callable[[str], Sequence[int]], dynamic: bool) -> Graph:
-    """The graph of one delegate.
-
-    Args:
-        blob: the graph that was read from it.
-        name: of the method it belongs to.
-        kernels, find_dynamic, mutated: as `vkrt.graph.build.build_graph` has them.
-        dynamic: whether calls may pass less than the sizes of the delegate's inputs.
-
-    Raises:
-        FormatError, UnsupportedError: as `build_graph` raises them.
-    """
+    """The graph of one delegate, of the method `name`, from the graph `blob` that was read from it.
+    `dynamic`: whether calls may pass less than the sizes of the delegate's inputs. The other
+    arguments and the errors are those of `vkrt.graph.build.build_graph`."""
     values = [_border(blob.values[i], dynamic) for i in (*blob.input_ids, *blob.output_ids)]
     inputs = tuple(range(len(blob.input_ids)))
     outputs = tuple(range(len(inputs), len(values)))
@@ -48,18 +40,12 @@ def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Ker
     builder.blobs[span] = blob
     graph = builder.build()
     find_dynamic(graph)
-    if dynamic:
-        _leave_open(graph)
-    return graph
-
-
-def _leave_open(graph: Graph) -> None:
-    """Marks all dimensions of dynamic tensors as dynamic: sizes that fit together do not always
-    show which of them the program around the delegate changes, and each call passes sizes that
-    fit."""
-    for tensor in (*graph.inputs, *graph.outputs):
+    # Sizes that fit together do not always show which of them the program around the delegate
+    # changes, and each call passes sizes that fit: all dimensions of dynamic tensors are dynamic.
+    for tensor in (*graph.inputs, *graph.outputs) if dynamic else ():
         if isinstance(tensor, Tensor) and tensor.dynamic_dims:
             tensor.dynamic_dims = tuple(range(tensor.rank))
+    return graph
 
 
 def is_dynamic(blob: pte.VkGraph) -> bool:
@@ -69,7 +55,6 @@ def is_dynamic(blob: pte.VkGraph) -> bool:
 
 
 def _border(value: Any, dynamic: bool) -> pte.TensorMeta:
-    """The record that a program would have for a delegate's input or output."""
     if not isinstance(value, pte.VkTensor):
         return pte.TensorMeta(_NUMBERS["int32"], "int32", (1,), (0,))
     dtype = value.staging_dtype

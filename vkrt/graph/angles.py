@@ -1,9 +1,9 @@
 """Angles are float32, also where the file says half.
 
-The exporter's `force_fp16` makes the arguments of sines and cosines float16, and all tensors that
+The exporter's `force_fp16` makes the arguments of sines and cosines float16, and the tensors that
 they are computed from. Near an angle of 999 float16 may be wrong by 0.25: the fastest frequencies
-of an embedding of timesteps or positions are then noise. Such tensors are small. Tensors that
-layers compute keep their dtype.
+of an embedding of timesteps are then noise. Such tensors are small. Tensors that layers compute
+keep their dtype.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Borders of a delegate: which values of a call are which inputs and outputs of the delegate.
 
 A call has a value for every input and output that the delegate had when the program was divided.
-The exporter then simplifies the delegate and writes its inputs and outputs anew, in the same order,
-but without some of them:
+Then the exporter simplifies the delegate and writes these anew, in the same order, but:
 
 * An input that no operator reads any more is left out.
-* Outputs are gathered in a set of nodes, in the order in which they first occur. If an output is a
-  copy of another output, both become one value, which is listed once.
+* An output that is a copy of another output is the same value, which is listed once.
 
-In these cases the call has more values than the delegate, and the file does not say which ones the
-delegate lacks. The order is known, and sizes and dtypes have to agree. Of inputs it is also known
-which ones the program overwrites later ([overwrites](overwrites.py)), and of which ones the data
-decide the size ([counts](counts.py)).
+The file does not say which ones. The order is known, and sizes and dtypes have to agree. Of inputs
+it is also known which ones the program overwrites later ([overwrites](overwrites.py)), and of which
+ones the data decide the size ([counts](counts.py)).
 """
 
 from __future__ import annotations
@@ -27,8 +24,9 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
             others: Callable[[int, int], Iterable[int | None]]) -> list[set[int | None]]:
-    """For each value of a call, the numbers of the delegate's values that it may be. The first uses
-    of the delegate's values are in the order of their numbers.
+    """For each value of a call, the numbers of the delegate's values that it may be, such that all
+    other values have a choice, too: empty sets where there are none. The first uses of the
+    delegate's values are in the order of their numbers.
 
     Args:
         inner, outer: how many values the delegate and the call have.
@@ -36,10 +34,6 @@ def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
         others: gets how many of the delegate's values stand before a value of the call, and the
             number of the latter. What it may be instead of the delegate's next value: one of those
             before it again, or None for a value that the delegate does not have.
-
-    Returns:
-        For every value of the call, the choices with which all other values have one too; empty
-        sets where there are none. The assignment is unique if every set has one choice.
     """
     def steps(place: int, used: int) -> Iterator[tuple[int | None, int]]:
         """(choice, number of the delegate's values used then) for the call's value `place`."""
@@ -86,8 +80,8 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
     Args:
         may_lack: gets the number of a value of the call, and how many of the delegate's inputs
             stand before it. Whether the program has a reason to leave the value out
-            (`vkrt.graph.overwrites`, `vkrt.graph.counts`). It is asked where sizes and dtypes leave
-            a doubt. By default no value may be left out.
+            (`vkrt.graph.overwrites`, `vkrt.graph.counts`); asked where sizes and dtypes leave a
+            doubt.
 
     Raises:
         UnsupportedError: the file does not say.
@@ -129,7 +123,6 @@ def match_outputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
 
 
 def _doubt(found: list[set[int | None]], outer: list[Any]) -> str:
-    """Names the values that may be several."""
     names = [f"{number} {_shown(outer[number])}" for number, each in enumerate(found)
              if len(each) > 1]
     return f" (in doubt: {', '.join(names)})" if names else " (no choice fits sizes and dtypes)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from vkrt import pte
 from vkrt.errors import FormatError
 from vkrt.graph import kernel_calls, prims
 from vkrt.graph.angles import widen_angles
+from vkrt.graph.constants import only_number
 from vkrt.graph.control import ControlFlow
 from vkrt.graph.counts import read_and_written_early
 from vkrt.graph.delegate import DelegateNodes
@@ -20,7 +20,6 @@ from vkrt.graph.masks import choose_by_masks
 from vkrt.graph.names import names_of
 from vkrt.graph.numbers import Number
 from vkrt.graph.pairs import Pairs
-from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.twins import join_twins
@@ -36,16 +35,14 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
     """The graph of one method, complete: nothing changes it any more.
 
     Args:
-        data: the bytes of the program file.
-        program: what `vkrt.pte.read_program` read from them.
-        plan: the method's plan in it.
+        data: the bytes of the program file; `data_files`: those of its `.ptd` files.
+        program: what `vkrt.pte.read_program` read from them; `plan`: the method's plan in it.
         kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
         find_dynamic: works out what calls may change in the sizes of a graph, which the file does
             not say (`vkrt.dynamic.ranges.find_dynamic`).
         mutated: places of the arguments that an operator changes in place, by its name
             (`vkrt.ops.registry.mutated`).
         external: the constants in `.ptd` files, if any.
-        data_files: the bytes of those files.
 
     Raises:
         FormatError: the delegates and the plan contradict each other.
@@ -76,7 +73,7 @@ class Builder:
         # Values that an instruction has written, and what is where in planned memory.
         self.made: set[int] = set()
         self.writes = Writes(plan)
-        self.unsupported: Counter[str] = Counter()
+        self.unsupported = self.graph.unsupported
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
         # Each with the number of its delegate, as states have it
@@ -125,7 +122,6 @@ class Builder:
             for name in read_and_written_early(self.graph.nodes, self.mutated):
                 self.unsupported[f"buffer {name}, read and then written in place, where the data "
                                  "decide sizes"] += 1
-        self.graph.unsupported = self.unsupported
         self.graph.finish()
         widen_angles(self.graph)
         return self.graph
@@ -135,7 +131,6 @@ class Builder:
             yield from on_device(each, self.kernels)
 
     def take(self, instruction: pte.Instruction) -> None:
-        """Adds the nodes of an instruction that is no jump."""
         if isinstance(instruction, pte.DelegateCall):
             self._delegate_call(instruction)
         elif isinstance(instruction, pte.MoveCall):
@@ -174,12 +169,10 @@ class Builder:
 
     def add(self, op: str, args: tuple[Any, ...], outs: tuple[Tensor, ...], label: str,
             kernel: str = "") -> None:
-        """Adds a node; its arguments may hold symbols."""
         self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
                                   predicate=self.predicate))
 
     def symbol(self, kind: str, args: tuple[Any, ...], bound: Number) -> Symbol:
-        """Adds a symbol."""
         made = Symbol(kind, args, bound)
         self.chain.append(made)
         return made
@@ -204,7 +197,6 @@ class Builder:
         return tensor
 
     def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
-        """Makes a value of the program a state."""
         self.states.keep(value_id, tensor, initial)
         self.made.add(value_id)
         self.writes.add_first(value_id)
@@ -236,8 +228,7 @@ class Builder:
         return value if isinstance(value, (int, Symbol)) else None
 
     def read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer. It must be an element of an input, which
-        the host knows."""
+        """An element of a tensor that holds an input, as a symbolic integer."""
         number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
         if number is None or not -tensor.numel <= element < tensor.numel:
             self.unsupported["symbolic integer read from a computed tensor"] += 1
@@ -270,7 +261,6 @@ class Builder:
             self.follow(source, result)
 
     def set(self, value_id: int, tensor: Tensor) -> None:
-        """Gives a value of the program another tensor; a state holds it from then on."""
         old = self.values[value_id]
         if self.states.is_kept(value_id) and isinstance(old, Tensor):
             tensor = self.convert(tensor, old.dtype)

@@ -1,10 +1,10 @@
 """Control flow: which instructions of a method run, and in which order.
 
-A jump on numbers of the file (the rounds of `map` and `scan`, which compare integers of the file)
-is decided here. Such jumps are followed, so that a loop becomes as many copies of its nodes as it
-has rounds. A jump on a tensor (`torch.cond`) is decided when the method runs. The nodes of both
-branches then stand one after the other, each with its predicate; where both branches have written a
-value, a `where` selects one of the two. Only this `where` reads results of a branch outside of it.
+A jump on numbers of the file (the rounds of `map` and `scan`) is followed, so that a loop becomes
+as many copies of its nodes as it has rounds. A jump on a tensor (`torch.cond`) is decided when the
+method runs. The nodes of both branches then stand one after the other, each with its predicate;
+where both have written a value, a `where` selects one of the two. Only this `where` reads results
+of a branch outside of it.
 
 In the file a condition is a jump that skips the first branch if the condition is false. At the end
 of the first branch a jump on the constant False skips the second one. In both branches MoveCalls
@@ -27,26 +27,16 @@ DEEPEST = 50
 
 
 class ControlFlow:
-    """Gives the instructions of a method to the builder of its graph.
-
-    Args:
-        builder: see `vkrt.graph.build`; has `values`, `made`, `writes` and `predicate`, finds
-            views, takes single instructions, and counts what vkrt does not do in `unsupported`.
-        instructions: of the method.
-    """
+    """Gives the instructions of a method to the `vkrt.graph.build.Builder` of its graph."""
 
     def __init__(self, builder: Any, instructions: tuple[pte.Instruction, ...]):
         self.builder = builder
         self.instructions = instructions
         self._taken = 0
 
-    def walk(self) -> None:
-        """Everything, from the first instruction on."""
-        self._walk(0, len(self.instructions))
-
-    def _walk(self, first: int, end: int) -> None:
-        """The instructions from `first` to before `end`, which form a block."""
-        place = first
+    def walk(self, first: int = 0, end: int | None = None) -> None:
+        """The instructions from `first` to before `end`, which form a block; all by default."""
+        place, end = first, len(self.instructions) if end is None else end
         while place < end:
             self._taken += 1
             if self._taken > MOST:
@@ -69,8 +59,8 @@ class ControlFlow:
             if first <= jump.destination <= end:
                 return jump.destination
             self._refuse(f"a jump from instruction {place} out of its block")
-        elif isinstance(condition, Tensor) and condition.numel == 1 \
-                and condition.host_dtype == "bool":
+        elif (isinstance(condition, Tensor) and condition.numel == 1
+                and condition.host_dtype == "bool"):
             return self._branch(place, jump, condition, end)
         else:
             self._refuse(f"a jump at instruction {place} on what is no bool")
@@ -78,7 +68,6 @@ class ControlFlow:
         return place + 1
 
     def _branch(self, place: int, jump: pte.JumpFalseCall, condition: Tensor, end: int) -> int:
-        """Both branches behind a jump on a tensor."""
         second = stop = jump.destination
         last = self.instructions[second - 1] if place + 1 < second <= end else None
         first_end = second
@@ -102,7 +91,7 @@ class ControlFlow:
     def _enter(self, condition: Tensor, wanted: bool, first: int, end: int) -> None:
         outer: Predicate = self.builder.predicate
         self.builder.predicate = (*outer, (condition, wanted))
-        self._walk(first, end)
+        self.walk(first, end)
         self.builder.predicate = outer
 
     def _join(self, condition: Tensor, before: _Scope, first: _Scope) -> None:
@@ -146,7 +135,5 @@ class _Scope:
         self.writes = builder.writes.copy()
 
     def restore(self, builder: Any) -> None:
-        builder.values[:] = self.values
-        builder.made.clear()
-        builder.made.update(self.made)
+        builder.values, builder.made = list(self.values), set(self.made)
         builder.writes = self.writes.copy()

@@ -1,13 +1,12 @@
 """Counts: sizes of results that the data decide, up to a bound that is in the file.
 
-`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, which is a
-symbol like the sizes of inputs, and its number among the method's counts. A mask of bools is
-replaced by indices, the places of True in it, which are counted.
+`nonzero`, `masked_select` and `repeat_interleave` get two more arguments: the count, a symbol like
+the sizes of inputs, and its number among the method's counts. A mask of bools is replaced by
+indices, the places of True in it, which are counted. A method knows a count when its run has
+computed it (`vkrt.method.counts`).
 
-A method knows a count when its run has computed it (`vkrt.method.counts`).
-
-The exporter asserts bounds of counts. For such an assertion a delegate gets a tensor of which it
-reads only the size. When the exporter removes the assertion, the delegate loses that input.
+The exporter asserts bounds of counts: a delegate gets a tensor of which it reads only the size, and
+loses that input when the exporter removes the assertion.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vkrt import pte
 from vkrt.graph.masks import mask_of
+from vkrt.graph.overwrites import with_items
 from vkrt.graph.symbols import Symbol
 from vkrt.work.limits import Count
 from vkrt.work.tensor import Tensor
@@ -33,12 +32,11 @@ BY_INDICES = ("aten::index.Tensor_out", "aten::index_put.out", "aten::index_put_
 
 def with_counts(builder: Any, name: str, args: tuple[Any, ...], result: Any,
                 changes: Sequence[bool]) -> tuple[Any, ...]:
-    """The arguments of a kernel, with the count of its result or with indices for masks.
+    """The arguments `args` of the kernel `name`, with the count of its result or with indices for
+    masks.
 
     Args:
-        builder: of the graph, see `vkrt.graph.build`; gets the nodes that make the indices.
-        name: of the kernel.
-        args: its arguments.
+        builder: of the graph; gets the nodes that make the indices.
         result: the result as the file declares it.
         changes: for each argument whether it is a tensor whose sizes may change.
     """
@@ -57,18 +55,15 @@ def may_lack(builder: Any, value_id: int) -> bool:
     of its rows, and something else reads the rows."""
     plan = builder.plan
     return value_id in builder.counted and (value_id in plan.outputs or sum(
-        value_id in _with_items(plan, getattr(instruction, "args", ()))
+        value_id in with_items(plan.values, getattr(instruction, "args", ()))
         for instruction in plan.instructions) > 2)
 
 
 def read_and_written_early(nodes: Iterable[Node], mutated: Callable[[str], Sequence[int]]
                            ) -> Iterator[str]:
     """Names of the buffers because of which a run must not begin twice: one operator writes rows of
-    such a buffer in the middle of a run, and another operator reads the old rows.
-
-    Args:
-        mutated: places of the arguments that an operator changes in place, by its name.
-    """
+    such a buffer in the middle of a run, and another one reads the old rows. `mutated` has the
+    places of the arguments that an operator changes in place."""
     writers: dict[Tensor, set[Node]] = {}
     readers: dict[Tensor, set[Node]] = {}
     for node in nodes:
@@ -82,16 +77,7 @@ def read_and_written_early(nodes: Iterable[Node], mutated: Callable[[str], Seque
             yield tensor.name
 
 
-def _with_items(plan: pte.ExecutionPlan, value_ids: Sequence[int]) -> set[int | None]:
-    """The values, and the items of the lists among them."""
-    lists = (plan.values[value_id] for value_id in value_ids)
-    return {*value_ids, *(one for found in lists
-                          if isinstance(found, (pte.TensorList, pte.OptionalTensorList))
-                          for one in found.ids)}
-
-
 def _count(builder: Any, most: int) -> tuple[Symbol, int]:
-    """A new count, and its number."""
     number = builder.counts
     builder.counts += 1
     return builder.symbol("read", (Count(number, most),), most), number
@@ -109,16 +95,12 @@ def _without_masks(builder: Any, name: str, indices: Sequence[Any], result: Any)
             most = index.numel
             if name == BY_INDICES[0] and len(indices) == 1 and isinstance(result, Tensor):
                 most = min(most, *result.sizes[:1])
-            builder.mask_places[key] = _places(builder, index, most)
+            # For each dimension of the mask
+            outs = tuple(Tensor((most,), "int32", name=f"places in {index.name}")
+                         for _ in index.sizes)
+            builder.adopted.update((index, *outs))
+            builder.add(PLACES, (index, *_count(builder, most)), outs,
+                        f"kernel of '{builder.plan.name}'", kernel=PLACES)
+            builder.mask_places[key] = outs
         found += builder.mask_places[key]
     return found
-
-
-def _places(builder: Any, mask: Tensor, most: int) -> tuple[Tensor, ...]:
-    """For each dimension of a mask the indices of its True elements."""
-    builder.adopted.add(mask)
-    outs = tuple(Tensor((most,), "int32", name=f"places in {mask.name}") for _ in mask.sizes)
-    builder.adopted.update(outs)
-    builder.add(PLACES, (mask, *_count(builder, most)), outs, f"kernel of '{builder.plan.name}'",
-                kernel=PLACES)
-    return outs

@@ -11,9 +11,9 @@ from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph import counts
 from vkrt.graph.borders import match_inputs, match_outputs
+from vkrt.graph.constants import only_number
 from vkrt.graph.graph import MADE
 from vkrt.graph.overwrites import Overwrites
-from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
@@ -31,10 +31,9 @@ SELECT = "et_vk.select_as_symint.default"
 
 
 class DelegateNodes:
-    """Adds the nodes of one delegate call to a graph.
+    """Adds the nodes of one delegate call to the graph of a `vkrt.graph.build.Builder`.
 
     Args:
-        builder: of the graph, see `vkrt.graph.build`.
         blob: the graph that was read from the delegate.
         delegate: its number in the method.
     """
@@ -52,10 +51,7 @@ class DelegateNodes:
         self.states: set[int] = set()
 
     def join(self, args: Sequence[int]) -> None:
-        """Adds the nodes.
-
-        Args:
-            args: ids of the call's values: inputs, then outputs.
+        """Adds the nodes; `args` are the ids of the call's values: inputs, then outputs.
 
         Raises:
             FormatError: the delegate and the call contradict each other.
@@ -74,7 +70,6 @@ class DelegateNodes:
         builder.graph.file_arena += self._file_arena()
 
     def _divide(self, args: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """The call's inputs and outputs."""
         inputs, outputs = len(self.blob.input_ids), len(self.blob.output_ids)
         if len(args) < inputs + outputs:
             raise UnsupportedError(
@@ -87,7 +82,6 @@ class DelegateNodes:
         return args[:inputs], args[inputs:]
 
     def _inputs(self, outer_ids: Sequence[int], output_ids: Sequence[int]) -> Sequence[int]:
-        """The value of the call for each input of the delegate."""
         if len(outer_ids) == len(self.blob.input_ids):
             return outer_ids
         overwrites = Overwrites(self.blob, self.builder.plan, output_ids, self._outputs(output_ids))
@@ -99,7 +93,6 @@ class DelegateNodes:
         return [outer_ids[number] for number in matched]
 
     def _outputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
-        """The delegate's output for each output of the call."""
         output_ids = self.blob.output_ids
         if len(outer_ids) == len(output_ids):
             return output_ids
@@ -110,30 +103,26 @@ class DelegateNodes:
     def _enter_values(self) -> None:
         for index, value in enumerate(self.blob.values):
             if isinstance(value, pte.VkTensor):
-                dtype = device_dtype(value.dtype)
-                name = f"{self.label} value {index}"
                 constant = None
                 if value.constant >= 0:
                     constant = self._constant(value, self.blob.constants[value.constant])
                     if value.dtype not in DTYPES:
                         self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
-                tensor = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
-                self.local[index] = tensor
+                self.local[index] = tensor = Tensor(
+                    value.sizes, device_dtype(value.dtype), value.staging_dtype, constant,
+                    f"{self.label} value {index}")
                 if constant is not None:
                     self.builder.constants[tensor] = self.delegate
             elif isinstance(value, (pte.IntList, pte.DoubleList, pte.BoolList)):
                 self.local[index] = list(value.items)
             else:
                 self.local[index] = value
-        for index, value in enumerate(self.blob.values):
-            if isinstance(value, pte.ValueList):
-                self.local[index] = value
 
     def _enter_input(self, value_id: int, outer_id: int) -> None:
         inner, outer = self.local[value_id], self.builder.values[outer_id]
         if isinstance(inner, pte.SymInt):
             if isinstance(outer, Tensor):
-                outer = self._read(outer, 0)
+                outer = self.builder.read(outer, 0)
             elif outer is None:
                 outer = self.builder.integer(outer_id)
             if isinstance(bounded(outer), float):
@@ -172,11 +161,6 @@ class DelegateNodes:
         self.builder.chain += symbols_in(result)
         return result
 
-    def _read(self, tensor: Tensor, element: int) -> Any:
-        """An element of a tensor as a symbolic integer. It must be an element of an input, which
-        the host knows."""
-        return self.builder.read(tensor, element)
-
     def _resolve(self, value_id: int) -> Any:
         value = self.local[value_id]
         if isinstance(value, pte.ValueList):
@@ -197,7 +181,8 @@ class DelegateNodes:
         for value_id in changing:
             self._enter_state(value_id)
         args = tuple(self._resolve(i) for i in inputs)
-        if self._symbolic(call.name, args, out):
+        if (made := self._symbolic(call.name, args)) is not None:
+            self.local[out] = made
             return
         changed = tuple(map(self._change, changing))
         value = self.local[out]
@@ -252,41 +237,35 @@ class DelegateNodes:
         return self.local[value_id]
 
     def _write_state(self, value_id: int) -> Tensor:
-        """A new tensor for the value that an operator gives a state."""
         self.builder.refuse_predicated()
         return self.builder.states.write(self.delegate, value_id)
 
-    def _symbolic(self, name: str, args, out: int) -> bool:
-        """Handles an operator that reads or computes a symbolic integer; False if it is none."""
+    def _symbolic(self, name: str, args: Sequence[Any]) -> Any:
+        """The result of an operator that reads or computes a symbolic integer; None of another."""
         if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
             tensor, dim = args
             if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
                 raise FormatError(f"{self.label}: sym_size of dimension {dim!r} of a tensor with "
                                   f"sizes {list(tensor.sizes)}")
             dim %= tensor.rank
-            self.local[out] = self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
-            return True
+            return self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
         if name == SELECT and len(args) == 3 and isinstance(args[0], Tensor):
             tensor, index = args[0], args[2]
             # A tensor of one dimension, or of one element with any dimensions.
             if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
-                self.local[out] = self._read(tensor, index)
-            else:
-                self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
-                self.local[out] = 0
-            return True
+                return self.builder.read(tensor, index)
+            self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
+            return 0
         if name in ARITHMETIC and len(args) == 2 and all(
                 isinstance(a, (int, float, Symbol)) for a in args):
             a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
             if isinstance(a, Symbol) or isinstance(b, Symbol):
-                self.local[out] = self.builder.symbol(name, (a, b), bound_of(name, a, b))
-                return True
+                return self.builder.symbol(name, (a, b), bound_of(name, a, b))
             try:
-                self.local[out] = compute(name, a, b)
+                return compute(name, a, b)
             except ArithmeticError as error:
                 raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
-            return True
-        return False
+        return None
 
     def _leave(self, value_id: int, outer_id: int) -> None:
         inner = self.local[value_id]
@@ -311,13 +290,10 @@ class DelegateNodes:
     def _file_arena(self) -> int:
         """Activation bytes by the file's own plan: one object per id, the rest on their own."""
         objects: dict[int, int] = {}
-        total = 0
         packed = {call.args[-1] for call in self.blob.chain if call.name == PREPACK}
         for index, value in enumerate(self.blob.values):
             if isinstance(value, pte.VkTensor) and value.constant < 0 and index not in packed:
                 nbytes = math.prod(value.sizes) * itemsize(device_dtype(value.dtype))
-                if value.mem_obj >= 0:
-                    objects[value.mem_obj] = max(objects.get(value.mem_obj, 0), nbytes)
-                else:
-                    total += nbytes
-        return total + sum(objects.values())
+                key = value.mem_obj if value.mem_obj >= 0 else -1 - index
+                objects[key] = max(objects.get(key, 0), nbytes)
+        return sum(objects.values())

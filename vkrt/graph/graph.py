@@ -1,7 +1,7 @@
 """The graph of a method: its tensors and the operators on them, in order.
 
-All delegates of the method and the kernels between them are one list of nodes. A value that one
-delegate hands to the next is one tensor.
+All delegates and the kernels between them are one list of nodes; what one hands to the next is one
+tensor.
 """
 
 from __future__ import annotations
@@ -32,29 +32,21 @@ Predicate = tuple[tuple[Tensor, bool], ...]
 
 @dataclass(eq=False)
 class Node:
-    """One operator call.
+    """One operator call."""
 
-    Attributes:
-        op: e.g. "aten.add.Tensor", or of a kernel on the host "aten::index_put.out".
-        args: Tensors, numbers, bools, strings, None, or lists of those, in the schema's order.
-        outs: the tensors it makes.
-        label: where it stands in the file, e.g. "delegate 0 node 12".
-        is_host: a kernel outside of the delegates that runs on the host.
-        kernel: the program's name for it, where it is a kernel outside of the delegates.
-        formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
-        predicate: the conditions under which it runs; nobody needs its results under others.
-        attributes: what its kernel does in addition, by name. Passes set them; the operator
-            declares which ones it takes (`vkrt.ops.attributes`).
-    """
-
-    op: str
+    op: str  # e.g. "aten.add.Tensor", or of a kernel on the host "aten::index_put.out"
+    # Tensors, numbers, bools, strings, None, or lists of those, in the schema's order
     args: tuple[Any, ...]
-    outs: tuple[Tensor, ...]
-    label: str = ""
-    is_host: bool = False
-    kernel: str = ""
+    outs: tuple[Tensor, ...]  # the tensors it makes
+    label: str = ""  # where it stands in the file, e.g. "delegate 0 node 12"
+    is_host: bool = False  # a kernel outside of the delegates that runs on the host
+    kernel: str = ""  # the program's name for it, where it is a kernel outside of the delegates
+    # The arguments with `Symbol`s where `args` has their bounds; None without any
     formulas: tuple[Any, ...] | None = None
+    # The conditions under which it runs; nobody needs its results under others
     predicate: Predicate = ()
+    # What its kernel does in addition, by name. Passes set them; the operator declares which ones
+    # it takes (`vkrt.ops.attributes`).
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -63,8 +55,7 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments and the attributes, in order, lists flattened; also the
-        tensors of runtime scalars."""
+        """The tensors among arguments and attributes, in order, also of runtime scalars."""
         if not self.attributes:
             return _tensors_in(self.args)
         nodes = list(self.nested())
@@ -81,8 +72,7 @@ class Node:
                         if isinstance(item, Node))
 
     def reads(self) -> Iterator[Tensor]:
-        """The tensors that must exist when the node runs: those of `tensors`, and the conditions of
-        its predicate."""
+        """The tensors that must exist when the node runs, also those of the predicate."""
         if not self.predicate:
             return self.tensors()
         return chain(self.tensors(), (condition for condition, _ in self.predicate))
@@ -98,8 +88,12 @@ class Node:
             # `args` compares runtime scalars by their bounds alone.
             and list(self.tensors()) == list(other.tensors()))
 
+    def with_tensors(self, others: Mapping[Tensor, Tensor]) -> Node:
+        """The same node with some of the tensors that it reads replaced by others."""
+        return replace(self, args=replaced(self.args, others), attributes={
+            name: replaced(value, others) for name, value in self.attributes.items()})
+
     def update_args(self) -> None:
-        """Sets `args` to the formulas with the bounds that their symbols have now."""
         self.args = bounded(self.formulas)
 
     def __str__(self):
@@ -149,54 +143,46 @@ def default_names(kind: str, count: int) -> tuple[str, ...]:
 
 @dataclass
 class Graph:
-    """A method as tensors and nodes.
+    """A method as tensors and nodes."""
 
-    Attributes:
-        name: of the method.
-        inputs: one entry per argument of the method: a Tensor; a `Symbol` for an integer; a number
-            or None where the argument must be just that.
-        outputs: one entry per result: a Tensor, a number, or None.
-        nodes: in an order that respects their dependencies.
-        file_arena: bytes of activations by the plan in the file, summed over the delegates.
-        unsupported: what the file needs and vkrt does not have, apart from operators, with counts.
-        chain: of a method with dynamic shapes: every node and symbol that the results or their
-            sizes depend on, in the order of the file. Empty where all sizes are fixed.
-        output_symbols: the results that are symbols, by number; `outputs` has their bounds.
-        reads: the numbers that decide sizes or places: elements of inputs, then counts of the data
-            in the order in which a run comes to them.
-        values: the numbers of `reads` at the graph's sizes; 0 for those that are left out.
-        axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
-            as the number of the input and of the dimension.
-        states: what it keeps from run to run; their sizes are fixed.
-        input_names, output_names: as the file has them, see `vkrt.graph.names`; empty for a graph
-            that is no method of a file.
-        numbers: of a graph that passes have rewritten: for each node the number of the original
-            node that it stands for, and at the end how many original nodes there were. Empty for a
-            graph that nothing has rewritten.
-        checked: of nodes that passes have compared with their operators' declarations, the
-            arguments as schemas read them.
-        co_resident: sets of node numbers; at other sizes one kernel reads the weights of all nodes
-            of a set.
-        parts: how passes have divided runs of nodes; other sizes are divided in the same way.
-    """
-
-    name: str
+    name: str  # of the method
+    # One entry per argument of the method: a Tensor; a `Symbol` for an integer; a number or None
+    # where the argument must be just that
     inputs: list[Any] = field(default_factory=list)
+    # One entry per result: a Tensor, a number, or None
     outputs: list[Any] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    file_arena: int = 0
+    nodes: list[Node] = field(default_factory=list)  # in an order that respects their dependencies
+    file_arena: int = 0  # bytes of activations by the plan in the file, summed over the delegates
+    # What the file needs and vkrt does not have, apart from operators, with counts
     unsupported: Counter[str] = field(default_factory=Counter)
+    # Of a method with dynamic shapes: every node and symbol that the results or their sizes depend
+    # on, in the order of the file. Empty where all sizes are fixed.
     chain: list[Node | Symbol] = field(default_factory=list)
+    # The results that are symbols, by number; `outputs` has their bounds
     output_symbols: dict[int, Symbol] = field(default_factory=dict)
+    # The numbers that decide sizes or places: elements of inputs, then counts of the data in the
+    # order in which a run comes to them
     reads: tuple[SizeValue, ...] = ()
+    # The numbers of `reads` at the graph's sizes; 0 for those that are left out
     values: Mapping[SizeValue, int] = field(default_factory=dict)
+    # Of a method with dynamic shapes: the dimensions of inputs that change together, each as the
+    # number of the input and of the dimension
     axes: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    # What it keeps from run to run; their sizes are fixed
     states: list[State] = field(default_factory=list)
+    # As the file has them, see `vkrt.graph.names`; empty for a graph that is no method of a file
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
+    # Of a graph that passes have rewritten: for each node the number of the original node that it
+    # stands for, and at the end how many original nodes there were. Empty for a graph that nothing
+    # has rewritten.
     numbers: tuple[int, ...] = ()
+    # Of nodes that passes have compared with their operators' declarations, the arguments as
+    # schemas read them
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
+    # Sets of node numbers; at other sizes one kernel reads the weights of all nodes of a set
     co_resident: tuple[frozenset[int], ...] = ()
+    # How passes have divided runs of nodes; other sizes are divided in the same way
     parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet
     _last_use: dict[Tensor, int] | None = field(default_factory=dict)
@@ -207,6 +193,10 @@ class Graph:
         return bool(self.chain) and (bool(self.reads) or any(
             tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
+    def input_sizes(self) -> list[tuple[int, ...] | None]:
+        """The sizes of each input; None for one that is not a tensor."""
+        return [value.sizes if isinstance(value, Tensor) else None for value in self.inputs]
+
     @property
     def counts(self) -> tuple[Count, ...]:
         """The counts of the data that decide sizes, in the order in which a run comes to them."""
@@ -214,8 +204,7 @@ class Graph:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the method only returns numbers that were given to the exporter, such as
-        "get_max_seq_len"."""
+        """Whether the method only returns numbers of the file, as "get_max_seq_len" does."""
         return not (self.inputs or self.nodes or self.unsupported or self.states
                     or any(isinstance(value, Tensor) for value in self.outputs))
 
@@ -243,7 +232,6 @@ class Graph:
                 *(state.after for state in self.states)]
 
     def rewritten(self, nodes: Mapping[int, Node | None]) -> Graph:
-        """The same method with some nodes replaced; None removes a node."""
         return self.reordered((self.number_of(index), node) for index, old in enumerate(self.nodes)
                               if (node := nodes.get(index, old)) is not None)
 
@@ -293,16 +281,11 @@ class Graph:
         return device_dtype(tensor.host_dtype)
 
     def operator_counts(self) -> Counter[str]:
-        """How often each operator occurs."""
         return Counter(node.kernel or node.op for node in self.nodes)
 
     def refuse(self, missing: Counter[str], refused: Mapping[str, int]) -> None:
-        """Raises UnsupportedError, which names everything at once that vkrt does not have.
-
-        Args:
-            missing: names of operators and the like, with counts.
-            refused: what else of the graph vkrt does not do, in words, with counts.
-        """
+        """Raises UnsupportedError, which names everything at once that vkrt does not have:
+        `missing` operators and the like, and what is `refused`, in words, each with counts."""
         from vkrt.graph.wording import counted, listed  # for a program that cannot run
 
         missing = missing + self.unsupported

@@ -17,13 +17,7 @@ COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_c
 
 
 def take(builder: Any, name: str, args: Sequence[int]) -> None:
-    """Adds the node of a kernel's call, if the call needs one.
-
-    Args:
-        builder: of the graph, see `vkrt.graph.build`.
-        name: of the kernel.
-        args: ids of its arguments, and of its results.
-    """
+    """Adds the node of a kernel's call, if it needs one, from the ids of arguments and results."""
     if _begins(builder, name, args):
         return
     label = f"kernel of '{builder.plan.name}'"
@@ -67,10 +61,8 @@ def take(builder: Any, name: str, args: Sequence[int]) -> None:
 
 def _begins(builder: Any, name: str, args: Sequence[int]) -> bool:
     """Handles an in-place copy that gives a value its first content of the run, as in front of a
-    loop; returns whether it is one. A value that is read before the copy is kept from run to
-    run."""
-    if name != COPY or len(args) < 2 or args[0] in builder.touched \
-            or builder.is_known(args[0]):
+    loop; returns whether it is one. A value that is read before is kept from run to run."""
+    if name != COPY or len(args) < 2 or args[0] in builder.touched or builder.is_known(args[0]):
         return False
     builder.find_views(args[1:2])
     target, source = builder.values[args[0]], builder.values[args[1]]
@@ -111,7 +103,7 @@ def _change(builder: Any, name: str, inputs: Sequence[int]) -> list[Tensor]:
 
 def _keep_unwritten(builder: Any, value_id: int) -> None:
     """Makes a value that is about to be changed in place a state, if nothing in the run has written
-    it. Such a value is planned memory without data in the file, and begins with zeros."""
+    it: planned memory without data in the file, which begins with zeros."""
     tensor, meta = builder.values[value_id], builder.plan.values[value_id]
     if (value_id in builder.made or value_id in builder.plan.inputs
             or not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism

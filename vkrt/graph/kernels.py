@@ -1,12 +1,10 @@
-"""Kernels outside of a program's delegates for which the device has operators.
-
-The exporter leaves some operators to portable kernels between two delegates. Where the device has
-an operator for such a kernel (`vkrt.ops.registry.kernels`), the kernel becomes a node like those of
-the delegates, and nothing goes to the host and back. Other kernels run on the host.
+"""Kernels outside of a program's delegates for which the device has operators
+(`vkrt.ops.registry.kernels`): these become nodes like those of the delegates. Other kernels run on
+the host.
 
 A kernel has the dtypes of the program: torch promotes its arguments, delegates may hold float16,
 and integers of 64 bits have 32 bits on the device (results agree with torch as long as every value
-fits into 32 bits). Conversions are inserted where an operator needs one dtype.
+fits). Conversions are inserted where an operator needs one dtype.
 """
 
 from __future__ import annotations
@@ -53,9 +51,7 @@ class Kernel:
 
 
 # Kernels that vkrt does not have, and why.
-REFUSED = {
-    "aten::_local_scalar_dense.out": "a number read from the data",
-}
+REFUSED = {"aten::_local_scalar_dense.out": "a number read from the data"}
 
 
 def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
@@ -89,11 +85,7 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
 
 
 def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
-    """The nodes that do a kernel's work on the device; the node itself if the device cannot.
-
-    Args:
-        kernels: those that the device can run, by name.
-    """
+    """The nodes that do a kernel's work on the device; the node itself if there is no `Kernel`."""
     kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
     if kernel is None or not known or not kernel.suits(kernel.arguments(node.args)):
@@ -141,7 +133,6 @@ def _wanted(kernel: Kernel, node: Node) -> str | None:
 
 
 def _each(arg: Any, dtype: str, converted: Callable[[Tensor, str], Tensor]) -> Any:
-    """An argument with its tensors, also those in a list, converted."""
     if isinstance(arg, list):
         return [_each(item, dtype, converted) for item in arg]
     return converted(arg, dtype) if isinstance(arg, Tensor) else arg

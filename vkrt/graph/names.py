@@ -1,9 +1,8 @@
 """Names of a method's inputs and outputs, as far as the program's file has them.
 
-A file names them in two ways. Methods without inputs, such as "forward_input_names", may return
-them as texts (`constant_methods=` of ExecuTorch's exporter). Arguments that were passed to the
-exporter by keyword, and results in dictionaries, have their keys in the trees that say how
-arguments and results nest. Inputs and outputs without a name are "input_0", "output_0" and so on.
+Methods without inputs, such as "forward_input_names", may return them (`constant_methods=` of
+ExecuTorch's exporter). Keyword arguments, and results in dictionaries, have their keys in the trees
+that say how arguments and results nest. Others are "input_0", "output_0" and so on.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from vkrt.graph.graph import default_names
 
 def names_of(program: pte.Program, plan: pte.ExecutionPlan) -> tuple[tuple[str, ...],
                                                                     tuple[str, ...]]:
-    """The names of a method's inputs and of its outputs. All names of inputs differ, and all names
-    of outputs."""
+    """The names of a method's inputs, which all differ, and of its outputs, which do, too."""
     return (_names(program, plan, "input", plan.inputs, plan.input_spec),
             _names(program, plan, "output", plan.outputs, plan.output_spec))
 

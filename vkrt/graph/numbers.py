@@ -15,16 +15,10 @@ from typing import Any
 Number = int | float
 
 
-def _largest(a: Number, b: Number) -> Number:
-    return _alike(max(a, b), a, b)
-
-
-def _smallest(a: Number, b: Number) -> Number:
-    return _alike(min(a, b), a, b)
-
-
-def _alike(result: Number, a: Number, b: Number) -> Number:
-    return float(result) if isinstance(a, float) or isinstance(b, float) else result
+def _promoted(choose: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number]:
+    def chosen(a: Number, b: Number) -> Number:
+        return float(choose(a, b)) if float in (type(a), type(b)) else choose(a, b)
+    return chosen
 
 
 # Of two numbers
@@ -40,8 +34,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "lt": operator.lt,
     "ge": operator.ge,
     "le": operator.le,
-    "sym_max": _largest,
-    "sym_min": _smallest,
+    "sym_max": _promoted(max),
+    "sym_min": _promoted(min),
 }
 # Of one number
 UNARY: dict[str, Callable[[Any], Any]] = {

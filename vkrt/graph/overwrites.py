@@ -2,18 +2,18 @@
 
 In the exporter's graph, `x.copy_(y)` or `x[:, i] = y` is a copy of `y` with `x` as an argument that
 nothing reads, and a later instruction that writes the copy over `x`. If the copy is in a delegate,
-the exporter removes it: `x` is no input any more, but the call still passes it. The later
-instruction is in the file: the value that it overwrites may be the input that was left out.
+the exporter removes it: `x` is no input any more, but the call still passes it.
 
-It need not be: a state that is read first and then overwritten has such an instruction too. The
-order tells the two cases apart. The values of a call are in the order in which the delegate's nodes
-used them first, before any node was removed. The copy was the first to use `x`, so it stood before
-the first use of the call's next value, and behind the node that makes `y`.
+A state that is read first and then overwritten has such an instruction, too. The order tells the
+two cases apart: the values of a call are in the order in which the delegate's nodes used them
+first, before any node was removed. The copy was the first to use `x`, so it stood before the first
+use of the call's next value, and behind the node that makes `y`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt import pte
 
@@ -27,8 +27,6 @@ class Overwrites:
     """The values that a method's instructions overwrite with the outputs of one delegate call.
 
     Args:
-        blob: of the delegate.
-        plan: of the method.
         outputs: ids of the values that the call takes from the delegate.
         inner: for each of them the delegate's value.
     """
@@ -41,9 +39,9 @@ class Overwrites:
         self._readers: dict[int, int] = {}
         for number, call in enumerate(blob.chain):
             *args, out = call.args or (-1,)
-            for value_id in _with_items(blob, args):
+            for value_id in with_items(blob.values, args):
                 self._readers.setdefault(value_id, number)
-            for value_id in _with_items(blob, [out]):
+            for value_id in with_items(blob.values, [out]):
                 self._makers[value_id] = number
         made = dict(zip(outputs, inner))
         # The delegate's values that overwrite a value of the program, by the id of the latter
@@ -59,26 +57,19 @@ class Overwrites:
                 self._written.setdefault(target, []).append(made[source])
 
     def may_lack(self, outer_id: int, read: int) -> bool:
-        """Whether a value that the call passes may be one that the delegate does not have.
-
-        Args:
-            outer_id: of the value.
-            read: how many of the delegate's inputs stand before it in the call.
-        """
+        """Whether a value that the call passes, with `read` of the delegate's inputs before it, may
+        be one that the delegate does not have."""
         end = len(self._makers) + len(self._readers)
         following = self._inputs[read] if read < len(self._inputs) else -1
         return any(self._makers.get(value_id, -1) < self._readers.get(following, end)
                    for value_id in self._written.get(outer_id, ()))
 
 
-def _with_items(blob: pte.VkGraph, value_ids: Sequence[int]) -> list[int]:
-    """The values, and the items of the lists among them."""
-    found = list(value_ids)
-    for value_id in value_ids:
-        value = blob.values[value_id] if 0 <= value_id < len(blob.values) else None
-        if isinstance(value, pte.ValueList):
-            found += value.ids
-    return found
+def with_items(values: Sequence[Any], value_ids: Sequence[int]) -> list[int]:
+    """The ids of values, and of the items of the lists among them."""
+    lists = (pte.ValueList, pte.TensorList, pte.OptionalTensorList)
+    return [*value_ids, *(item for value_id in value_ids if 0 <= value_id < len(values)
+                          and isinstance(values[value_id], lists) for item in values[value_id].ids)]
 
 
 def _sizes(plan: pte.ExecutionPlan, value_id: int) -> tuple[int, ...] | None:

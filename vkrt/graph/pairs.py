@@ -1,8 +1,7 @@
 """Complex numbers as pairs: a complex64 tensor becomes a float32 tensor with 2 as its last size.
 
-The exporter leaves operators on complex numbers outside of delegates, and passes only pairs to
-delegates. Kernels on complex tensors become kernels on pairs. Those for which this is not possible
-stay as they are, and are refused for their dtype.
+The exporter leaves operators on complex numbers outside of delegates. Kernels on complex tensors
+become kernels on pairs; those for which this is not possible are refused for their dtype.
 """
 
 from __future__ import annotations
@@ -34,12 +33,8 @@ MOVING = frozenset({*BY_DIMENSION, *BY_SIZES, UNSQUEEZE, PERMUTE})
 
 
 class Pairs:
-    """Rewrites the chain of a graph.
-
-    Args:
-        chain: nodes and symbols in order.
-        borders: the method's inputs and outputs, which stay as they are.
-    """
+    """Rewrites the nodes and symbols of a graph; `borders` are the method's inputs and outputs,
+    which stay as they are."""
 
     def __init__(self, chain: Iterable[Node | Symbol], borders: Iterable[Any]):
         self._chain = chain
@@ -65,11 +60,7 @@ class Pairs:
                 yield entry
 
     def _fits(self, node: Node) -> bool:
-        """As `_rewrite`, for arguments that nobody has checked.
-
-        Raises:
-            FormatError: the arguments are not the kernel's.
-        """
+        """As `_rewrite`; FormatError for arguments that do not fit together."""
         try:
             return self._rewrite(node.op, list(node.formulas or node.args), node.outs[0])
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -118,7 +109,6 @@ class Pairs:
     # The kernels on pairs
 
     def _same(self, out: Tensor, *args: Any) -> None:
-        """The same kernel, on pairs."""
         self._add(self._node.op, self._out(out), *replaced(args, self._pairs))
 
     def _as_complex(self, out: Tensor, x: Tensor) -> None:

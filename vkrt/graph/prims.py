@@ -1,5 +1,5 @@
-"""Arithmetic on numbers outside of a program's delegates (`executorch_prim`), and other kernels
-that loops need.
+"""Arithmetic on numbers outside of delegates (`executorch_prim`), and other kernels that loops
+need.
 
 A result of numbers in the file is computed here. A result that depends on sizes, or on numbers that
 inputs hold, becomes a `Symbol`.
@@ -22,23 +22,15 @@ COPY_INDEX = "executorch_prim::et_copy_index.tensor"
 
 
 def prim(name: str) -> str:
-    """The function of an operator on numbers: "add" of "executorch_prim::add.Scalar"; "" if it is
-    none."""
+    """The function of numbers in a kernel's name: "add" of "executorch_prim::add.Scalar"; or ""."""
     space, _, rest = name.partition("::")
     function = rest.partition(".")[0]
     return function if space == "executorch_prim" and function in FUNCTIONS else ""
 
 
 def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]) -> Any:
-    """A function of numbers.
-
-    Args:
-        function: a result of `prim`.
-        args: numbers, or `Symbol`s among them.
-        symbol: makes a `Symbol` from its kind, arguments and bound.
-
-    Returns:
-        A number or a `Symbol`; None for comparisons with symbols, which vkrt does not compute.
+    """A function of numbers or `Symbol`s, which `symbol` makes from their kind, arguments and
+    bound. None for comparisons with symbols, which vkrt does not compute.
 
     Raises:
         ArithmeticError, ValueError: a division by 0, an integer beyond 64 bits, or the integer of a
@@ -56,12 +48,7 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
 
 def take(builder: Any, name: str, args: Sequence[int]) -> bool:
     """Handles a kernel that makes a number, or a part of a tensor in a loop; False if it is none.
-
-    Args:
-        builder: of the graph, see `vkrt.graph.build`.
-        name: of the kernel.
-        args: ids of its arguments, and of its result.
-    """
+    `args` are the ids of its arguments, and of its result."""
     if name == COPY_INDEX and len(args) == 3:
         _copy_index(builder, *args)
         return True
@@ -94,7 +81,6 @@ def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
 
 
 def _numel(builder: Any, tensor: Tensor) -> Any:
-    """The number of elements of a tensor whose sizes may change."""
     result: Any = 1
     for dim in range(tensor.rank):
         size = size_of(tensor, dim)

@@ -1,10 +1,10 @@
 """States: buffers that a method changes in place and that keep their value from run to run.
 
 In a delegate a state is a constant that a prepack copies to a value which operators write again, or
-a constant that an operator changes in place, such as an attention cache. Outside of delegates a
-state is planned memory that a kernel changes in place, or that begins with data of the file. In the
-graph every tensor is written once. There a state is two tensors: one holds the value before the
-run, the other one the value after it.
+a constant that an operator changes in place, such as an attention cache. Outside of delegates it is
+planned memory that a kernel changes in place, or that begins with data of the file. In the graph
+every tensor is written once: a state is a tensor for the value before the run and one for the value
+after it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,16 @@ PREPACK = "et_vk.prepack.default"
 
 @dataclass(eq=False)
 class State:
-    """A buffer of a method that keeps its value.
+    """A buffer of a method that keeps its value."""
 
-    Attributes:
-        initial: its value before the first run.
-        before: the tensor with the value that a run begins with; no node makes it.
-        after: the tensor with the value that a run leaves.
-    """
-
-    initial: Constant
-    before: Tensor
-    after: Tensor
+    initial: Constant  # its value before the first run
+    before: Tensor  # the tensor with the value that a run begins with; no node makes it
+    after: Tensor  # the tensor with the value that a run leaves
 
 
 def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any],
                      mutated: Callable[[str], Sequence[int]]) -> frozenset[int]:
-    """Ids of the values that a prepack makes and a later operator writes.
-
-    Args:
-        mutated: see `vkrt.graph.build.build_graph`.
-    """
+    """Ids of the values that a prepack makes and a later operator writes."""
     packed: set[int] = set()
     changed: set[int] = set()
     for call in chain:
@@ -73,7 +63,6 @@ class States:
         return iter(self._states.values())
 
     def by_delegate(self) -> list[tuple[int, State]]:
-        """The states, each with the number of its delegate."""
         return [(delegate, state) for (delegate, _), state in self._states.items()]
 
     def enter(self, delegate: int, value_id: int, source: Tensor, declared: Tensor) -> Tensor:
@@ -81,10 +70,8 @@ class States:
 
         Args:
             source: the constant with its initial value.
-            declared: the result of the prepack, as the file declares it.
-
-        Raises:
-            FormatError: `source` and `declared` have different sizes.
+            declared: the result of the prepack, as the file declares it: FormatError if it has
+                other sizes.
         """
         key = delegate, value_id
         if key not in self._states:
@@ -97,19 +84,15 @@ class States:
         return self._states[key].after
 
     def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
-        """Makes a value of the program a state. Nothing has written its tensor yet."""
         self._states[self.OUTSIDE, value_id] = State(initial, tensor, tensor)
 
     def is_kept(self, value_id: int) -> bool:
-        """Whether a value of the program is a state."""
         return (self.OUTSIDE, value_id) in self._states
 
     def give(self, value_id: int, tensor: Tensor) -> None:
-        """Sets the tensor that a state of the program holds from now on."""
         self._states[self.OUTSIDE, value_id].after = tensor
 
     def write(self, delegate: int, value_id: int) -> Tensor:
-        """A new tensor for the value that an operator writes to a state."""
         state = self._states[delegate, value_id]
         state.after = replace(state.after)
         return state.after

@@ -2,12 +2,10 @@
 
 A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
 (`select_as_symint`) and computes with both; outside of delegates numbers may be floats. Each such
-value is a `Symbol`; a graph keeps its symbols in the order of the file, so that each is evaluated
-after its arguments.
+value is a `Symbol`; a graph keeps its symbols in the order of the file.
 
 A number that is read from an input and decides no size, such as a position in a cache, can be left
-to the kernels: they read it from the input, and one command list serves all its values. Such a
-number is a `RuntimeScalar`.
+to the kernels, so that one command list serves all its values: a `RuntimeScalar`.
 """
 
 from __future__ import annotations
@@ -63,22 +61,19 @@ class RuntimeScalar(int):
 
 @dataclass(eq=False)
 class Symbol:
-    """One symbolic number (compared by identity).
+    """One symbolic number (compared by identity)."""
 
-    Attributes:
-        kind: "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what
-            a run has computed), or one of `vkrt.graph.numbers.FUNCTIONS`.
-        args: (Tensor, dimension), (Read or Count,), or the arguments of the function, each a Symbol
-            or a number.
-        bound: its value at the sizes that the graph has: those of the file until
-            `vkrt.dynamic.ranges.find_dynamic` has worked them out.
-        runtime_scalar: the input, and the element of it, that kernels add to the symbol's value
-            (see `RuntimeScalar`); None for a symbol that is known before the run.
-    """
-
+    # "size" (of a dimension of a tensor), "read" (from an input's data, or a count of what a run
+    # has computed), or one of `vkrt.graph.numbers.FUNCTIONS`
     kind: str
+    # (Tensor, dimension), (Read or Count,), or the arguments of the function, each a Symbol or a
+    # number
     args: tuple[Any, ...]
+    # Its value at the sizes that the graph has: those of the file until
+    # `vkrt.dynamic.ranges.find_dynamic` has worked them out
     bound: Number
+    # The input, and the element of it, that kernels add to the symbol's value (see
+    # `RuntimeScalar`); None for a symbol that is known before the run
     runtime_scalar: tuple[Tensor, Read] | None = None
 
     def number(self, value: Number) -> Number:
@@ -90,16 +85,8 @@ class Symbol:
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
                  number_of: Callable[[Symbol], Number], read: Callable[[SizeValue], int],
                  ) -> Number:
-        """Its value.
-
-        Args:
-            sizes_of: the sizes a tensor has now.
-            number_of: the value that a symbol among its arguments has now.
-            read: the value that an input's element has now, or that a count is assumed to have.
-
-        Raises:
-            ArithmeticError: see `compute`.
-        """
+        """Its value, from the values that tensors' sizes, symbols, and input elements or counts
+        have now; ArithmeticError as in `compute`."""
         if self.kind == "size":
             return sizes_of(self.args[0])[self.args[1]]
         if self.kind == "read":
@@ -109,12 +96,10 @@ class Symbol:
 
 
 def size_of(tensor: Tensor, dim: int) -> Symbol:
-    """The size of a tensor's dimension, counted from the front."""
     return Symbol("size", (tensor, dim), tensor.sizes[dim])
 
 
 def symbols_in(value: Any) -> Iterator[Symbol]:
-    """The symbols in an argument or a list of arguments."""
     if isinstance(value, Symbol):
         yield value
     elif isinstance(value, (list, tuple)):

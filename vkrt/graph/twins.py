@@ -1,28 +1,27 @@
 """Buffers that a file has twice: as a state, and as a constant of another delegate.
 
 Where one delegate changes a buffer and another one only reads it, the exporter gives the second a
-copy of the buffer as a constant. In the file only equal bytes, sizes and dtypes connect the two.
-The constant is the initial value, which is right in the first run alone. Its readers need the value
-from before the run: the exporter passes a value from after a change on as a result.
+copy as a constant, which has the initial value: right in the first run alone. In the file only
+equal bytes, sizes and dtypes connect the two. The readers need the value from before the run: the
+exporter passes a value from after a change on as a result.
 
 If the bytes are not all one number, both are taken for the same buffer. Zeros or ones may belong to
-any tensor, and then the file does not say whether the results of later runs would be right.
-
-One case of zeros is decided. If nothing reads a buffer's value from before the run, and the buffer
-is overwritten as a whole, the program would not have to keep it. So some delegate must read a copy
-of it. If operators that keep the sizes compute the new value from one constant, with the buffer's
-bytes and sizes, that constant is the copy.
+any tensor, and the file does not say whether later runs would be right. One case of zeros is
+decided: if nothing reads a buffer's value from before the run, and the buffer is overwritten as a
+whole, some delegate must read a copy of it. If operators that keep the sizes compute the new value
+from one constant, with the buffer's bytes and sizes, that constant is the copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.constants import is_zero, pieces
 from vkrt.graph.graph import Node, replaced
 from vkrt.graph.states import State, States
-from vkrt.work.tensor import ITEMSIZE, Constant, Tensor
+from vkrt.work.tensor import ITEMSIZE, Tensor
 
 SCATTER = "slice_scatter"
 
@@ -34,7 +33,6 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
 
     Args:
         nodes: of a method; their arguments change.
-        outputs: the method's.
         constants: constants that nothing changes, each with the number of its delegate.
         states: each with the number of its delegate.
         sources: the bytes of the program, then those of its data files.
@@ -70,12 +68,12 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
 def _read_by_nothing_else(nodes: Sequence[Node], outputs: Sequence[Any],
                           constants: Mapping[Tensor, int], states: Sequence[tuple[int, State]],
                           sources: Sequence[Any]) -> dict[Tensor, Tensor]:
-    """Constants that are the only source of the new value of a buffer that nothing reads. Each has
+    """Constants that are the only source of the new value of a buffer that nothing reads, each with
     the tensor of the buffer's value before the run.
 
     Raises:
-        UnsupportedError: such a constant has other bytes than the initial value of the buffer in
-            the file.
+        UnsupportedError: such a constant has other bytes than the buffer's initial value in the
+            file.
     """
     makers = {out: node for node in nodes for out in node.outs}
     readers: dict[Tensor, list[Node]] = {}
@@ -96,13 +94,16 @@ def _read_by_nothing_else(nodes: Sequence[Node], outputs: Sequence[Any],
         if _is_twin(origins[0], state, sources):
             found.setdefault(origins[0], []).append(state)
         elif state.initial.zeros and origins[0].dtype == before.dtype:
-            raise UnsupportedError(_left_out(before))
+            raise UnsupportedError(
+                f"{before.name}, a buffer {_what(before)}, is written over with what is computed "
+                "from a constant of these sizes, and nothing reads it: the file does not say "
+                "whether the constant is the buffer, whose first value the exporter has left out. "
+                "Let the buffer begin with zeros, and export the program again")
     return {tensor: of[0].before for tensor, of in found.items() if len(of) == 1}
 
 
 def _overwrites(node: Node, tensor: Tensor) -> bool:
-    """Whether a node overwrites a whole tensor with another one, so that its old value is
-    unused."""
+    """Whether a node overwrites a whole tensor with another one: its old value is unused."""
     target, source = (*node.args[:2], None, None)[:2]
     return (SCATTER in node.op and target is tensor and isinstance(source, Tensor)
             and source is not tensor and source.sizes == tensor.sizes)
@@ -133,11 +134,11 @@ def _is_twin(tensor: Tensor, state: State, sources: Sequence[Any]) -> bool:
             state.before.sizes, state.before.dtype, initial.nbytes):
         return False
     if initial.zeros:
-        return not any(piece.strip(b"\0") for piece in _pieces(constant, sources))
+        return is_zero(constant, sources)
     if constant.key is not None and initial.key is not None:
         return constant.key == initial.key
     return all(piece == other for piece, other in zip(
-        _pieces(constant, sources), _pieces(initial, sources), strict=True))
+        pieces(constant, sources), pieces(initial, sources), strict=True))
 
 
 def _has_own_value(tensor: Tensor, sources: Sequence[Any]) -> bool:
@@ -145,29 +146,11 @@ def _has_own_value(tensor: Tensor, sources: Sequence[Any]) -> bool:
     constant = tensor.constant
     assert constant is not None
     first = b""
-    for piece in _pieces(constant, sources):
+    for piece in pieces(constant, sources):
         first = first or piece[:ITEMSIZE[constant.dtype]]
         if piece != first * (len(piece) // len(first)):
             return True
     return False
-
-
-# Bytes of a file that are compared at once: a whole number of elements
-PIECE = 1 << 16
-
-
-def _pieces(constant: Constant, sources: Sequence[Any]) -> Iterator[bytes]:
-    view = memoryview(sources[constant.source])
-    end = constant.offset + constant.nbytes
-    for start in range(constant.offset, end, PIECE):
-        yield bytes(view[start:min(start + PIECE, end)])
-
-
-def _left_out(buffer: Tensor) -> str:
-    return (f"{buffer.name}, a buffer {_what(buffer)}, is written over with what is computed from "
-            "a constant of these sizes, and nothing reads it: the file does not say whether the "
-            "constant is the buffer, whose first value the exporter has left out. Let the buffer "
-            "begin with zeros, and export the program again")
 
 
 def _what(tensor: Tensor) -> str:

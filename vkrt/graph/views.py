@@ -14,11 +14,7 @@ Place = tuple[int, int, int]
 
 
 class Writes:
-    """Which values of a method were written so far, and where.
-
-    Args:
-        plan: of the method, whose inputs are there from the beginning.
-    """
+    """Which values of a method were written so far, and where."""
 
     def __init__(self, plan: pte.ExecutionPlan):
         self._plan = plan
@@ -32,7 +28,6 @@ class Writes:
             self.add(value_id)
 
     def add(self, value_id: int) -> None:
-        """Notes that a value is written."""
         place = self._place(value_id)
         if place is not None:
             self._count += 1

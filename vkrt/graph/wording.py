@@ -49,8 +49,5 @@ def origin(op: str) -> str:
 
 def listed(missing: dict[str, int]) -> str:
     """Operators with their counts, and with the `origin` of those that no model has."""
-    names = []
-    for op, count in sorted(missing.items()):
-        what = origin(op)
-        names.append(f"{op} x{count}" + (f" ({what})" if what else ""))
-    return ", ".join(names)
+    return ", ".join(f"{op} x{count}" + (f" ({origin(op)})" if origin(op) else "")
+                     for op, count in sorted(missing.items()))

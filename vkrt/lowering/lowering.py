@@ -19,7 +19,7 @@ from vkrt.lowering.storages import ImageTooLarge
 from vkrt.ops.operator import Operator
 from vkrt.ops.registry import operator
 from vkrt.passes.divide_activations import may_divide, undivided
-from vkrt.passes.pipeline import run_passes
+from vkrt.passes.pipeline import BY_PREFERENCE, FOR_ALL_PREFERENCES, run_passes
 from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
@@ -64,11 +64,12 @@ def lower(graph: Graph, target: Target, base: CommandList | None = None) -> Comm
 
 
 def _lower(graph: Graph, target: Target, base: CommandList | None) -> CommandList:
-    if base is not None and target.parts:
-        return _lower_rewritten(run_passes(graph, target), target, base)
-    whole = run_passes(graph, undivided(replace(target, prefer="balanced")))
+    in_whole = undivided(replace(target, prefer="balanced"))
     if base is not None:
-        return _lower_rewritten(whole, target, base)
+        rewritten = run_passes(graph, target if target.parts else in_whole)
+        return _lower_rewritten(rewritten, target, base)
+    graph = run_passes(graph, target, passes=FOR_ALL_PREFERENCES)
+    whole = run_passes(graph, in_whole, passes=BY_PREFERENCE)
     try:
         work = _lower_rewritten(whole, target, None)
     except UnsupportedError:
@@ -94,13 +95,14 @@ def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandLis
     smaller after all.
 
     Args:
-        whole: what passes make of the graph without parts.
+        graph: after the passes for all preferences.
+        whole: what the other passes make of it without parts.
     """
     if not may_divide(graph, target):
         return
     made = {(len(whole.nodes), whole.parts)}
     for prefer in dict.fromkeys((target.prefer, "balanced")):
-        divided = run_passes(graph, replace(target, prefer=prefer))
+        divided = run_passes(graph, replace(target, prefer=prefer), passes=BY_PREFERENCE)
         parts = len(divided.nodes), divided.parts
         if parts not in made:
             made.add(parts)

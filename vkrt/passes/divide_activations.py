@@ -1,11 +1,6 @@
-"""Nodes that are done in parts, so that the tensors between them take less memory: in slices of
-hidden channels (`vkrt.passes.slices`), and in strips of rows (`vkrt.passes.strips`). For that, some
-nodes are done twice (`vkrt.passes.recompute`).
-
-`vkrt.passes.division_plan` chooses the runs of nodes and the numbers of parts. It looks for the
-lowest peak of bytes alive, by the sizes of tensors alone. Lowering compares the arenas with and
-without parts.
-"""
+"""Nodes in parts, so that the tensors between them take less memory: in slices of hidden channels
+(`vkrt.passes.slices`) and in strips of rows (`vkrt.passes.strips`), for which some nodes are done
+twice (`vkrt.passes.recompute`). Lowering compares the arenas with and without parts."""
 
 from __future__ import annotations
 
@@ -50,11 +45,7 @@ def undivided(target: Target) -> Target:
 
 
 def divided(graph: Graph, runs: Sequence[Run], rereads: bool = False) -> Graph:
-    """The graph with these runs of nodes in parts; the same object where there is none.
-
-    Args:
-        rereads: as `Target.rereads`.
-    """
+    """The graph with these runs of nodes in parts; `rereads` is as in `Target`."""
     if not runs:
         return graph
     parts = tuple(run.parts(graph) for run in runs if not isinstance(run, RecomputedRun))

@@ -1,9 +1,8 @@
 """Layers whose weights are divided: a part of the channels of the result at a time.
 
-The pool through which weights are streamed holds at least the largest of them. Where that is too
-much for a memory budget, convolutions and linear layers with weights larger than
-`Target.max_weight` are divided. Each part makes some channels of the result with rows of the
-weight, and writes them to their place. The sums are the same.
+The pool of streamed weights holds at least the largest of them. Where that is too much for a memory
+budget, layers with weights larger than `Target.max_weight` become several: each makes some channels
+with rows of the weight, by the same sums, and writes them to their place.
 """
 
 from __future__ import annotations
@@ -74,26 +73,24 @@ def _divided(node: Node, count: int) -> Iterator[Node]:
     parts: list[Tensor] = []
     for start in range(0, weight.sizes[0], rows):
         end = min(start + rows, weight.sizes[0])
-        args = with_rows(node, BIAS, start, end)
-        sizes = (*out.sizes[:dim], end - start, *out.sizes[dim + 1:])
-        parts.append(Tensor(sizes, out.dtype, name=out.name))
-        yield replace(node, args=tuple(args), outs=(parts[-1],))
+        parts.append(with_size(out, dim, end - start))
+        yield replace(node, args=tuple(with_rows(node, BIAS, start, end)), outs=(parts[-1],))
     yield Node(JOIN_STRIPS, (parts, dim), (out,), label=f"channels of {out}")
 
 
 def with_rows(node: Node, bias: int | None, start: int, end: int) -> list[Any]:
-    """The arguments of a layer that makes some output channels, with rows of its weight and of its
-    bias, if it has one.
-
-    Args:
-        bias: the place of the bias among the arguments; None for operators without one.
-    """
+    """The arguments of a layer that makes some output channels: with rows of its weight, and of its
+    bias if it has one (`bias`: its place among the arguments)."""
     return [rows_of(value, start, end) if place in (WEIGHT, bias) and value is not None else value
             for place, value in enumerate(node.args)]
 
 
+def with_size(tensor: Tensor, dim: int, size: int) -> Tensor:
+    return Tensor((*tensor.sizes[:dim], size, *tensor.sizes[dim + 1:]), tensor.dtype,
+                  name=tensor.name)
+
+
 def rows_of(tensor: Tensor, start: int, end: int) -> Tensor:
-    """Some rows of a constant."""
     constant = tensor.constant
     assert constant is not None
     each = constant.nbytes // tensor.sizes[0]

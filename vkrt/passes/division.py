@@ -14,17 +14,11 @@ from vkrt.work.speed import Speed
 
 @dataclass(frozen=True)
 class DivisionCandidate:
-    """A run of nodes in strips or in slices.
-
-    Attributes:
-        run: the nodes, and how they are divided.
-        nbytes: the most bytes that are alive at one of them.
-        seconds: the expected time of the nodes.
-    """
+    """A run of nodes in strips or in slices."""
 
     run: Region | Chain
-    nbytes: int
-    seconds: float
+    nbytes: int  # the most bytes that are alive at one of the nodes
+    seconds: float  # the expected time of the nodes
 
 
 def bytes_around(run: Region | Chain, graph: Graph, live: Liveness) -> int:

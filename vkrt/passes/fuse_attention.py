@@ -4,14 +4,15 @@
     weights = softmax(scores * scale + mask)
     out = bmm(weights, v)
 
-Views and copies may stand between these nodes; the factor and the mask may be missing. The fused
-node does attention in blocks (`vkrt.ops.attention_blocks`): the scores never exist as a whole.
-Where the scores have few bytes, the nodes and their kernels stay.
+Views and copies may stand between these nodes, and the factor and the mask may be missing. The
+fused node does attention in blocks (`vkrt.ops.attention_blocks`): the scores never exist as a
+whole.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +40,8 @@ def fuse_attention(graph: Graph, target: Target) -> Graph:
             continue
         found = _scores_before(rewrite, index, 0) or _scores_before(rewrite, index, 1)
         if (found is None or not rewrite.is_free(index, *found.done)
-                or not _has_many_scores(found, node, target) or not _keeps_order(found, index)):
+                or not _has_many_scores(found, node, target)
+                or not _keeps_order(graph, found.done, index)):
             continue
         args = (*found.product.args, node.args[1], found.mask,
                 found.scale * found.product.attributes.get(FACTOR, 1.0), list(found.heads),
@@ -55,20 +57,14 @@ FUSE_ATTENTION = Pass("fuse_attention", "attention of long inputs, whose scores 
 
 @dataclass(frozen=True)
 class _Scores:
-    """How weights of attention are made.
+    """How weights of attention are made."""
 
-    Attributes:
-        product: the first of the two products.
-        heads: the sizes of the scores where the mask is added, without the last two.
-        done: the indices of all nodes from this product to the second one, without the latter.
-    """
-
-    graph: Graph
-    product: Node
+    product: Node  # the first of the two products
     softmax: Node
     mask: Tensor | None
     scale: float
-    heads: tuple[int, ...]
+    heads: tuple[int, ...]  # the sizes of the scores where the mask is added, without the last two
+    # The indices of all nodes from this product to the second one, without the latter
     done: tuple[int, ...]
 
 
@@ -78,20 +74,15 @@ def _has_many_scores(found: _Scores, last: Node, target: Target) -> bool:
             and blocks_for(target, scores.dtype, scores.sizes, values.sizes[2]) is not None)
 
 
-def _keeps_order(found: _Scores, last: int) -> bool:
-    """Whether fusing keeps the order in which weights are read."""
-    nodes = found.graph.nodes
-    return (all(tensor.constant is None for index in found.done
-                for tensor in nodes[index].tensors())
-            or reads_weights_alone(found.graph, found.done, last))
+def _keeps_order(graph: Graph, done: Sequence[int], last: int) -> bool:
+    """Whether fusing these nodes with the last one keeps the order in which weights are read."""
+    return all(tensor.constant is None for index in done for tensor in graph.nodes[index].tensors()
+               ) or reads_weights_alone(graph, done, last)
 
 
 def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
-    """How the first factor of a product is made; None where that is no attention.
-
-    Args:
-        place: which argument the scores are in a sum with a mask, 0 or 1.
-    """
+    """How the first factor of a product is made; None where that is no attention. In a sum with a
+    mask the scores are the argument `place`, 0 or 1."""
     graph, softmax, mask, scale = rewrite.graph, None, None, 1.0
     heads: tuple[int, ...] | None = None
     value, done = graph.nodes[last].args[0], [last]
@@ -104,7 +95,7 @@ def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
         if node.op == PRODUCT and softmax is not None:
             if not node.attributes.keys() <= {FACTOR}:
                 return None
-            return _Scores(graph, node, softmax, mask, scale, heads or node.outs[0].sizes[:-2],
+            return _Scores(node, softmax, mask, scale, heads or node.outs[0].sizes[:-2],
                            tuple(done[1:]))
         if node.op == SUM and softmax is not None and mask is None and scale == 1:
             value, mask = node.args[place], node.args[1 - place]

@@ -1,9 +1,6 @@
 """Epilogues and residuals: what kernels of products, convolutions and sums do before they write.
 
-An activation becomes the epilogue of the node whose result it alone reads. A tensor that is added
-to the result of a linear layer or of a pointwise convolution (a residual connection) becomes the
-residual of this layer. The results are those of separate kernels, except that half precision rounds
-nothing in between.
+The results are those of separate kernels, except that half precision rounds nothing in between.
 """
 
 from __future__ import annotations
@@ -15,13 +12,7 @@ from typing import Any
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import EPILOGUE, RESIDUAL, VIEW
 from vkrt.ops.epilogue import epilogue_of
-from vkrt.passes.matching import (
-    alike,
-    arguments,
-    declared,
-    does_activation,
-    takes_activation,
-)
+from vkrt.passes.matching import alike, arguments, declared, takes_activation
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -45,7 +36,7 @@ def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
         if head is None or not rewrite.is_free(head, *chain):
             continue
         maker = graph.nodes[head]
-        if takes_activation(maker, node) and arguments(node) is not None:
+        if takes_activation(maker, declared(node, "activation")) and arguments(node) is not None:
             rewrite.replace(head, _with_attribute(maker, node.outs[0], EPILOGUE, epilogue_of(node)),
                             gone=[*chain, index])
     return rewrite.result()
@@ -66,8 +57,9 @@ def fuse_residual(graph: Graph, _target: Target) -> Graph:
             chain = rewrite.uses.without_views(rewrite.uses.only(product, index))
             if not chain or not rewrite.is_free(*chain) or graph.nodes[chain[-1]].attributes:
                 continue
-            maker = graph.nodes[chain[-1]]
-            if chain[1:] and not declared(maker, "in_views") or not _does(maker, node):
+            maker, epilogue = graph.nodes[chain[-1]], node.attributes.get(EPILOGUE)
+            if (chain[1:] and not declared(maker, "in_views")
+                    or epilogue and not takes_activation(maker, epilogue.activation)):
                 continue
             takes = declared(maker, "takes_residual")
             args = takes and arguments(maker)
@@ -93,13 +85,7 @@ def _is_activation(node: Node) -> bool:
     return isinstance(node.args[0], Tensor) and alike(node.args[0], node.outs[0])
 
 
-def _does(maker: Node, node: Node) -> bool:
-    """Whether the kernel of the first node can do what the second one does to its result."""
-    epilogue = node.attributes.get(EPILOGUE)
-    return epilogue is None or does_activation(maker, epilogue.activation)
-
-
 def _with_attribute(node: Node, out: Tensor, name: str, value: Any) -> Node:
-    """The node with one more attribute; it makes another tensor, perhaps a view of its result."""
+    """The node with one more attribute. Its result is `out`, perhaps a view of the one it had."""
     view = {} if out.sizes == node.outs[0].sizes else {VIEW: tuple(out.sizes)}
     return replace(node, outs=(out,), attributes={**node.attributes, **view, name: value})

@@ -24,16 +24,17 @@ ROTARIES = {"et_vk.apply_rotary_emb.default": "PAIRS",
 
 
 def fuse_rotary(graph: Graph, _target: Target) -> Graph:
-    """The rotation of queries and keys becomes part of attention with a cache."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
-        maker = rotary_before(graph, index, rewrite.uses)
+        maker = _rotary_before(graph, index, rewrite.uses)
         if maker is not None:
             rotary = graph.nodes[maker]
             query, key, cosines, sines, *rows = rotary.args
+            # The arguments of attention from the value on, with those that a program left out
+            others = (*node.args[2:], *[None] * (11 - len(node.args)))
             rewrite.replace(index, replace(node, op=FUSED, args=(
-                query, key, *_all(node.args[2:]), cosines, sines, ROTARIES[rotary.op],
-                *(rows or [0]))), gone=[maker])
+                query, key, *others, cosines, sines, ROTARIES[rotary.op], *(rows or [0]))),
+                gone=[maker])
     return rewrite.result()
 
 
@@ -41,12 +42,7 @@ FUSE_ROTARY = Pass("fuse_rotary", "queries and keys are turned on their way into
                    fuse_rotary, roots=frozenset({ATTENTION}))
 
 
-def _all(args: tuple) -> tuple:
-    """The arguments of attention from the value on, with those that a program left out."""
-    return (*args, *[None] * (9 - len(args)))
-
-
-def rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
+def _rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
     """The node that rotates queries and keys of attention with a cache, and of nothing else;
     None where there is none, or where the fused kernel cannot do its rotation."""
     node = graph.nodes[index]

@@ -37,8 +37,8 @@ NORM_BYTES = 2 << 20
 def fuse_rows(graph: Graph, _target: Target) -> Graph:
     """Layers of one row become one node, and do the norm and the quantization of the row.
 
-    At other sizes of a dynamic graph there may be one row. The weights that one kernel reads there
-    are co-resident (`Graph.co_resident`) at these sizes, too.
+    At other sizes of a dynamic graph there may be one row: the weights that one kernel reads there
+    are co-resident (`Graph.co_resident`).
     """
     if not any(declared(node, "of_row") for node in graph.nodes):
         return graph
@@ -58,19 +58,12 @@ FUSE_ROWS = Pass("fuse_rows", "layers of one row are one kernel, with its norm a
 
 @dataclass(frozen=True)
 class _Layer:
-    """A node that may be a layer of one row.
+    """A node that may be a layer of one row."""
 
-    Attributes:
-        key: equal for layers that one kernel can do.
-        is_one: whether it has one row at these sizes.
-        takes_norm: whether its kernel does the norm of its row.
-        nbytes: of its constants.
-    """
-
-    key: Any
-    is_one: bool
-    takes_norm: bool
-    nbytes: int
+    key: Any  # equal for layers that one kernel can do
+    is_one: bool  # whether it has one row at these sizes
+    takes_norm: bool  # whether its kernel does the norm of its row
+    nbytes: int  # of its constants
 
 
 def _layer_of(node: Node) -> _Layer | None:
@@ -100,15 +93,12 @@ class _Rows:
     Args:
         layers: the layers of the nodes that have been looked at.
         any_rows: whether layers of several rows are treated as layers of one row.
-
-    Attributes:
-        graph: so far.
-        groups: sets of numbers of layers (before this pass) whose weights one kernel reads, or
-            several kernels that do the same norm.
     """
 
     def __init__(self, graph: Graph, layers: dict[Node, _Layer | None], any_rows: bool = False):
         self.graph = graph
+        # Sets of numbers of layers (before this pass) whose weights one kernel reads, or several
+        # kernels that do the same norm
         self.groups: list[frozenset[int]] = []
         self._any_rows = any_rows
         self._rewrite = Rewrite(graph)
@@ -118,7 +108,6 @@ class _Rows:
                          for index, node in enumerate(graph.nodes)}
 
     def fused(self) -> Graph:
-        """The graph after all stages."""
         for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_qparams,
                       self._fuse_norms):
             stage()
@@ -128,8 +117,7 @@ class _Rows:
         return self.graph
 
     def _key(self, node: Node) -> Any:
-        """A key that is equal for nodes that one kernel can do; None for a node that is no layer of
-        one row."""
+        """Equal for nodes that one kernel can do; None for a node that is no layer of one row."""
         layer = self._layer(node)
         return layer.key if layer is not None and (layer.is_one or self._any_rows) else None
 
@@ -138,14 +126,15 @@ class _Rows:
             self._layers[node] = _layer_of(node)
         return self._layers[node]
 
-    def _put(self, rewrite: Rewrite, index: int, node: Node, layers: Collection[int],
-             gone: Collection[int] = ()) -> None:
-        """Puts a node in the place of another one; the new node has the layers of the nodes
-        `layers`, which are alike."""
+    def _put(self, index: int, node: Node, layers: Collection[int],
+             gone: Collection[int] = ()) -> frozenset[int]:
+        """Puts a node in the place of another one; it has the layers of the nodes `layers`, whose
+        numbers are returned."""
         self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
         self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
                                                   for layer in layers))
-        rewrite.replace(index, node, gone=gone)
+        self._rewrite.replace(index, node, gone=gone)
+        return self._members[node]
 
     def _fuse_swiglu(self) -> None:
         rewrite, nodes = self._rewrite, self.graph.nodes
@@ -164,13 +153,11 @@ class _Rows:
                 continue
             out = node.outs[0]
             view = {} if out.sizes == other.outs[0].sizes else {VIEW: tuple(out.sizes)}
-            self._put(rewrite, index, replace(other, outs=node.outs,
-                                              attributes={GATE: gate, **view}),
-                      pair, gone=[*first, *second])
-            self.groups.append(self._members[nodes[pair[0]]] | self._members[nodes[pair[1]]])
+            made = replace(other, outs=node.outs, attributes={GATE: gate, **view})
+            self.groups.append(self._put(index, made, pair, gone=[*first, *second]))
 
     def _fuse_horizontal(self) -> None:
-        rewrite, nodes = self._rewrite, self.graph.nodes
+        nodes = self.graph.nodes
         alike: dict[Any, list[int]] = {}
         for index, node in enumerate(nodes):
             key = None if node.attributes else self._key(node)
@@ -181,11 +168,10 @@ class _Rows:
                 first, *others = group = indices[start:start + MOST]
                 if others and reads_weights_alone(self.graph, group, others[-1]):
                     layers = [nodes[index] for index in group]
-                    self._put(rewrite, first, replace(
+                    made = replace(
                         layers[0], outs=tuple(out for layer in layers for out in layer.outs),
-                        attributes={HORIZONTAL: tuple(layers[1:])}), group, gone=others)
-                    self.groups.append(frozenset().union(
-                        *(self._members[layer] for layer in layers)))
+                        attributes={HORIZONTAL: tuple(layers[1:])})
+                    self.groups.append(self._put(first, made, group, gone=others))
 
     def _fuse_qparams(self) -> None:
         """The node that chooses how a row is quantized becomes part of the layers that read it."""
@@ -200,7 +186,7 @@ class _Rows:
                                and declared(nodes[reader], "of_row") == len(row)
                                for reader in readers):
                 for reader in readers:
-                    self._put(rewrite, reader, _with(nodes[reader], QPARAMS, node), [reader])
+                    self._put(reader, _with(nodes[reader], QPARAMS, node), [reader])
                 rewrite.remove([index])
 
     def _fuse_norms(self) -> None:
@@ -221,7 +207,7 @@ class _Rows:
             elif not all(_rounds(nodes[reader], node) for reader in readers):
                 continue
             for reader in readers:
-                self._put(rewrite, reader, _with(nodes[reader], NORM, node), [reader])
+                self._put(reader, _with(nodes[reader], NORM, node), [reader])
             rewrite.remove([index])
 
     def _layers_reading(self, uses: Uses, maker: Node) -> set[int]:

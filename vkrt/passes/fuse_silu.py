@@ -1,8 +1,7 @@
 """SiLU, and products with it.
 
-x * sigmoid(x), into which exporters decompose SiLU (swish), becomes `silu`. A product with a
-`silu`, as in gated layers of language models, becomes `vkrt.silu_mul`. The pass comes after the
-epilogues: a decomposed silu is no epilogue, because its argument is read twice.
+Exporters decompose SiLU (swish) into x * sigmoid(x). The pass comes after the epilogues: a
+decomposed silu is no epilogue, because its argument is read twice.
 """
 
 from __future__ import annotations
@@ -26,16 +25,12 @@ def fuse_silu(graph: Graph, _target: Target) -> Graph:
     the tensor between."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
-        for source, gate in _factors(node):
+        for gate, factor in _factors(node):
             maker = rewrite.uses.only(gate, index)
-            if (maker is not None and graph.nodes[maker].op == SIGMOID and not node.attributes
-                    and graph.nodes[maker].args[:1] == (source,)
-                    and alike(source, gate, node.outs[0])):
-                rewrite.replace(index, replace(node, op=SILU, args=(source,)), gone=[maker])
+            made = None if maker is None else _fused(node, factor, gate, rewrite.node(maker))
+            if maker is not None and made is not None:
+                rewrite.replace(index, made, gone=[maker])
                 break
-    for index, node in enumerate(graph.nodes):
-        if rewrite.is_free(index):
-            _fuse_product(rewrite, index, node)
     return rewrite.result()
 
 
@@ -43,21 +38,19 @@ FUSE_SILU = Pass("fuse_silu", "x * sigmoid(x) becomes silu, and a product with s
                  fuse_silu, roots=frozenset({SIGMOID, SILU}))
 
 
-def _fuse_product(rewrite: Rewrite, index: int, node: Node) -> None:
-    for gate, other in _factors(node):
-        maker = rewrite.uses.only(gate, index)
-        if maker is None:
-            continue
-        silu = rewrite.node(maker)
-        if (silu.op == SILU and len(silu.args) == 1 and isinstance(silu.args[0], Tensor)
-                and alike(silu.args[0], gate, other, node.outs[0])):
-            rewrite.replace(index, replace(node, op=SILU_MUL, args=(silu.args[0], other)),
-                            gone=[maker])
-            return
+def _fused(product: Node, factor: Tensor, gate: Tensor, maker: Node) -> Node | None:
+    """The product of a factor and a gate as one node with the node that makes the gate."""
+    x, out = next(iter(maker.args), None), product.outs[0]
+    if maker.op == SIGMOID and x is factor and not product.attributes and alike(x, gate, out):
+        return replace(product, op=SILU, args=(x,))
+    if (maker.op == SILU and len(maker.args) == 1 and isinstance(x, Tensor)
+            and alike(x, gate, factor, out)):
+        return replace(product, op=SILU_MUL, args=(x, factor))
+    return None
 
 
 def _factors(node: Node) -> Iterable[tuple[Any, Any]]:
-    """The two factors of a product of tensors, in both orders; none of another node."""
+    """The two factors of a product of tensors, in both orders."""
     if node.op != MUL or len(node.args) < 2 or not all(
             isinstance(factor, Tensor) for factor in node.args[:2]):
         return ()

@@ -1,15 +1,15 @@
-"""Softmax with the guard that exporters put around it, found in a graph.
+"""Softmax with the guard that exporters put around it.
 
 PyTorch's decomposition of `scaled_dot_product_attention` gives zeros for a row whose elements are
-all -inf, where softmax gives NaN. The nodes eq(x, -inf), logical_not, any, logical_not find these
-rows, and a `where` puts zeros into them. The kernel of softmax does all of this with the same
-results, since it knows the largest element of each row.
+all -inf, where softmax gives NaN: eq(x, -inf), logical_not, any, logical_not find these rows, and a
+`where` puts zeros into them. The kernel of softmax knows the largest element of each row, and does
+the same.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from vkrt.graph.graph import Graph, Node
@@ -25,27 +25,14 @@ FILLS = {"aten.full_like.default": 1, "aten.full.default": 1, "aten.zeros_like.d
          "aten.zeros.default": None}
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """A softmax and its guard.
-
-    Attributes:
-        softmax: the node.
-        done: indices of the nodes that are no longer needed, the softmax among them.
-    """
-
-    softmax: Node
-    done: frozenset[int]
-
-
 def fuse_softmax(graph: Graph, _target: Target) -> Graph:
     """A softmax and the nodes of its guard become one node in the place of the guard's last one."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
-        found = guarded_softmax(graph, index, rewrite.uses) if node.op == WHERE else None
-        if found is not None and rewrite.is_free(*found.done):
-            rewrite.replace(index, replace(found.softmax, op=SAFE_SOFTMAX, outs=node.outs),
-                            gone=found.done)
+        found = _guarded_softmax(graph, node, rewrite.uses) if node.op == WHERE else None
+        if found is not None and rewrite.is_free(*found[1]):
+            softmax, done = found
+            rewrite.replace(index, replace(softmax, op=SAFE_SOFTMAX, outs=node.outs), gone=done)
     return rewrite.result()
 
 
@@ -53,15 +40,15 @@ FUSE_SOFTMAX = Pass("fuse_softmax", "zeros for rows that a mask hides wholly, pu
                     fuse_softmax, roots=frozenset({SOFTMAX}))
 
 
-def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:
-    """The softmax whose guard ends with a `where` node; None where there is none."""
-    where = graph.nodes[index]
+def _guarded_softmax(graph: Graph, where: Node, uses: Uses) -> tuple[Node, set[int]] | None:
+    """The softmax whose guard ends with a `where` node, and the indices of the nodes that are no
+    longer needed, the softmax among them; None where there is none."""
     if len(where.args) != 3 or not all(isinstance(arg, Tensor) for arg in where.args):
         return None
     done: set[int] = set()
 
     def maker(tensor: Tensor, *names: str, like: Any = None) -> Node | None:
-        """The node that makes a tensor, if its operator has one of these names, and if nothing else
+        """The node that makes a tensor, if its operator has one of these names and nothing else
         reads the tensor (but a node that makes zeros like it). Looks through copies, which only
         change a layout that vkrt does not have."""
         while tensor in uses.maker and uses.count(tensor) == 1 + (tensor is like):
@@ -98,18 +85,15 @@ def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:
         value = node.args[0]
     if value is not source or node is None or node.args[1:2] != (-math.inf,):
         return None
-    return Guarded(softmax, frozenset(done))
+    return softmax, done
 
 
 def _is_zero(node: Node) -> bool:
     if node.op not in FILLS:
         return False
     place = FILLS[node.op]
-    return place is None or (len(node.args) > place and _number(node.args[place]) == 0)
-
-
-def _number(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) else None
+    return place is None or (len(node.args) > place and isinstance(node.args[place], (int, float))
+                             and node.args[place] == 0)
 
 
 def _keeps(node: Node, dim: int, rank: int) -> bool:
@@ -117,8 +101,7 @@ def _keeps(node: Node, dim: int, rank: int) -> bool:
     if len(node.args) < 3 or node.args[2] is not True:
         return False
     dims = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]
-    return (len(dims) == 1 and isinstance(dims[0], int)
-            and (dims[0] - dim) % max(rank, 1) == 0)
+    return len(dims) == 1 and isinstance(dims[0], int) and (dims[0] - dim) % max(rank, 1) == 0
 
 
 def _same(first: Any, *others: Tensor) -> bool:

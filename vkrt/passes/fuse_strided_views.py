@@ -1,9 +1,8 @@
 """Products that read strided views in place, and put their rows where the views behind them do.
 
-Attention as models write it cuts queries, keys and values out of the result of one layer, permutes
-them until heads are batches, and scales each by a number. Products read rows at any regular stride
-(see `vkrt.ops.matmul_strided`) and have a factor of their own, so the nodes between the layer and
-the products cost nothing.
+Attention cuts queries, keys and values out of the result of one layer, permutes them until heads
+are batches, and scales each by a number. Products read rows at any regular stride
+(`vkrt.ops.matmul_strided`) and have a factor, so the nodes between cost nothing.
 """
 
 from __future__ import annotations

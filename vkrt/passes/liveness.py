@@ -30,14 +30,11 @@ class Liveness:
     Args:
         again: nodes that are done a second time: they read inputs of the method as they came, not
             the copy that another node has made.
-
-    Attributes:
-        root: the tensor in whose memory a tensor is: itself, the tensor that it is a view of, or
-            the one that it is written over.
-        at_node: bytes that are alive at each node.
     """
 
     def __init__(self, graph: Graph, again: Collection[int] = ()):
+        # The tensor in whose memory a tensor is: itself, the one that it is a view of, or the one
+        # that it is written over
         self.root: dict[Tensor, Tensor] = {}
         self._nbytes: dict[Tensor, int] = {}
         self._first: dict[Tensor, int] = {}
@@ -77,7 +74,7 @@ class Liveness:
                 at_node[end] -= nbytes
                 before[first + 1] += nbytes
                 before[end] -= nbytes
-        self.at_node = list(accumulate(at_node))[:count]
+        self.at_node = list(accumulate(at_node))[:count]  # bytes that are alive at each node
         self._before = list(accumulate(before))[:count + 1]
 
     def _enter(self, graph: Graph, tensor: Tensor, first: int) -> None:
@@ -123,8 +120,7 @@ class Liveness:
                 return
 
     def around(self, start: int, results: Collection[Tensor]) -> int:
-        """Bytes that are alive while nodes from `start` on are done in parts: the tensors alive
-        before these nodes, and their results."""
+        """Bytes of the tensors that are alive before the node `start`, and of `results`."""
         made = {self.root[out]: self._nbytes[out] for out in results}
         return self._before[start] + sum(made.values())
 
@@ -134,7 +130,7 @@ class Liveness:
 
     def cuts(self) -> set[int]:
         """The indices before which no more bytes are alive than before both neighbours, and both
-        ends of the graph. A run of nodes is worth beginning or ending only there."""
+        ends: a run of nodes is worth beginning or ending only there."""
         last = len(self._before) - 1
         return {0, last, *(index for index in range(1, last) if self._before[index] <= min(
             self._before[index - 1], self._before[index + 1]))}

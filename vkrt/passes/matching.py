@@ -13,17 +13,14 @@ from vkrt.work.tensor import Tensor
 
 
 class Uses:
-    """Who makes and who reads the tensors of a graph.
-
-    Attributes:
-        maker: the node that makes a tensor, by index.
-        readers: the nodes that read it, once for each time; also those whose predicate reads it.
-    """
+    """Who makes and who reads the tensors of a graph."""
 
     def __init__(self, graph: Graph):
         self._graph = graph
         self._results = set(graph.results())
+        # The index of the node that makes a tensor
         self.maker = {out: index for index, node in enumerate(graph.nodes) for out in node.outs}
+        # The nodes that read it, once for each time; also those whose predicate reads it
         self.readers: dict[Tensor, list[int]] = defaultdict(list)
         for index, node in enumerate(graph.nodes):
             for tensor in node.reads():
@@ -34,7 +31,6 @@ class Uses:
         return tensor in self._results
 
     def count(self, tensor: Tensor) -> int:
-        """How often nodes, and the method's results, use a tensor."""
         return len(self.readers[tensor]) + self.is_result(tensor)
 
     def only(self, value: Any, reader: int) -> int | None:
@@ -46,8 +42,8 @@ class Uses:
         return self.maker.get(value)
 
     def without_views(self, index: int | None) -> list[int]:
-        """The chain from a node back through views to the first node that is no view. The views
-        keep the last dimension, and nothing else reads them. Empty where there is no such node."""
+        """The chain from a node back through views, which keep the last dimension and have one
+        reader, to the first node that is no view. Empty where there is no such node."""
         chain: list[int] = []
         while index is not None:
             chain.append(index)
@@ -65,19 +61,13 @@ def declared(node: Node, what: str) -> Any:
     return getattr(operator(node.op), what, None)
 
 
-def takes_activation(head: Node, node: Node) -> bool:
-    """Whether the kernel of the first node can also do the second node, an activation."""
-    return does_activation(head, declared(node, "activation"))
-
-
-def does_activation(head: Node, activation: str | None) -> bool:
-    """Whether the kernel of a node can do an activation of this name."""
-    return activation in (declared(head, "takes_activation") or ())
+def takes_activation(node: Node, activation: str | None) -> bool:
+    """Whether the kernel of a node can also do an activation of this name."""
+    return activation in (declared(node, "takes_activation") or ())
 
 
 def arguments(node: Node) -> dict[str, Any] | None:
-    """A node's arguments by the names of the schema; None where they are wrong, which checks report
-    later."""
+    """A node's arguments by their names; None if they are wrong, which checks report later."""
     found = operator(node.op)
     assert found is not None  # else it would not be part of a chain
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
@@ -22,18 +22,24 @@ from vkrt.passes.share_qparams import SHARE_QPARAMS
 from vkrt.passes.simplify import SIMPLIFY
 from vkrt.work.target import Target
 
-PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
-          DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_QPARAMS, FUSE_FACTOR,
-          FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
+# `Target.prefer` is only read by the second half: graphs for other preferences share the first one.
+FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
+                       DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_QPARAMS,
+                       FUSE_FACTOR)
+BY_PREFERENCE = (FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS,
+                 FUSE_ROWS)
+PASSES = FOR_ALL_PREFERENCES + BY_PREFERENCE
 
 
 def run_passes(graph: Graph, target: Target,
-               on_pass: Callable[[Pass, Graph], None] | None = None) -> Graph:
-    """The graph after all passes that the target does not skip; the same object where nothing
+               on_pass: Callable[[Pass, Graph], None] | None = None,
+               passes: Sequence[Pass] | None = None) -> Graph:
+    """The graph after the passes that the target does not skip; the same object where nothing
     changes.
 
     Args:
         on_pass: called with each pass that changed the graph, and with the graph that it made.
+        passes: only these, in their order; by default all.
 
     Raises:
         InputError: the target skips a name that no pass has.
@@ -46,7 +52,7 @@ def run_passes(graph: Graph, target: Target,
     if not target.fuses or next(order_faults(graph), None) is not None:
         return graph
     found = {node.op for node in graph.nodes}
-    for each in PASSES:
+    for each in PASSES if passes is None else passes:
         if each.name in target.skipped or (each.roots and each.roots.isdisjoint(found)):
             continue
         new = each.run(graph, target)

@@ -1,9 +1,8 @@
 """Tensors that are made twice, so that they take no memory in between.
 
 In squeeze-and-excite a tensor is multiplied by factors that are made of its means, so all of it is
-alive until the factors exist. Instead, the nodes that make it can be done twice, once for the means
-and once for the product, both times in strips (`vkrt.passes.strips`).
-`vkrt.passes.division_plan` chooses which nodes are.
+alive until the factors exist. Instead, the nodes that make it can be done once for the means and
+once for the product, both times in strips (`vkrt.passes.strips`).
 """
 
 from __future__ import annotations
@@ -27,55 +26,40 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Recomputation:
-    """Nodes that can be done twice.
+    """Nodes that can be done twice."""
 
-    Attributes:
-        nodes: the indices of those that make the tensor, in order.
-        mean: the index of the node that reads it first.
-        second: the index of the node that reads it again.
-    """
-
-    nodes: Sequence[int]
-    mean: int
-    second: int
+    nodes: Sequence[int]  # the indices of those that make the tensor, in order
+    mean: int  # the index of the node that reads it first
+    second: int  # the index of the node that reads it again
 
 
 @dataclass(frozen=True)
 class RecomputedRun:
-    """Nodes of a graph, of which some are done twice.
+    """Nodes of a graph, of which some are done twice."""
 
-    Attributes:
-        start, end: the first node, and the one behind the last, by their indices.
-        graph: the graph that has these nodes twice.
-        first, last: `start` and `end` as indices of this graph.
-        runs: the runs of these nodes that are in parts, in this graph.
-    """
-
+    # The first node, and the one behind the last, by their indices
     start: int
     end: int
-    graph: Graph
+    graph: Graph  # the graph that has these nodes twice
+    # `start` and `end` as indices of this graph
     first: int
     last: int
-    runs: Sequence[Region | Chain]
+    runs: Sequence[Region | Chain]  # the runs of these nodes that are in parts, in this graph
 
 
 class RecomputedGraph:
-    """A graph in which all nodes that can be done twice are there twice.
-
-    Attributes:
-        graph: with the repeated nodes.
-        places: for each node of the original graph, and for its end, the index here.
-        again: the indices of the repeated nodes.
-        cuts: for each recomputation the index of its first repeated node, and the index behind its
-            means of rows.
-    """
+    """A graph in which all nodes that can be done twice are there twice."""
 
     def __init__(self, graph: Graph, recomputations: Sequence[Recomputation]):
         nodes: list[tuple[int, Node]] = []
+        # For each node of the original graph, and for its end, the index here
         self.places: list[int] = []
-        self.again: set[int] = set()
+        self.again: set[int] = set()  # the indices of the repeated nodes
+        # For each recomputation the index of its first repeated node, and the index behind its
+        # means of rows
         self.cuts: set[int] = set()
-        self._inside: set[int] = set()
+        # The indices before which recomputation changes what is alive
+        self.inside: set[int] = set()
         means = {each.mean for each in recomputations}
         of_reader = {each.second: each for each in recomputations}
         for index, node in enumerate(graph.nodes):
@@ -88,7 +72,7 @@ class RecomputedGraph:
                 nodes += ((graph.number_of(each), _again(graph.nodes[each], others))
                           for each in again)
                 node = replace(node, args=replaced(node.args, others))
-                self._inside.update(range(self.places[again[0]] + 1, len(nodes) + 1))
+                self.inside.update(range(self.places[again[0]] + 1, len(nodes) + 1))
             self.places.append(len(nodes))
             if index in means:
                 rows, node = _by_rows(node)
@@ -101,29 +85,24 @@ class RecomputedGraph:
     @cached_property
     def _before(self) -> list[int]:
         """For each index, how many indices before it are between nodes that are done twice."""
-        return list(accumulate((index in self._inside for index in range(self.places[-1] + 1)),
+        return list(accumulate((index in self.inside for index in range(self.places[-1] + 1)),
                                initial=0))
-
-    def is_inside(self, index: int) -> bool:
-        """Whether recomputation changes what is alive before a node."""
-        return index in self._inside
 
     def recomputes(self, start: int, end: int) -> bool:
         """Whether some of these nodes are done twice, or this changes what is alive among them."""
         return self._before[end + 1] > self._before[start]
 
 
-def recomputed(graph: Graph) -> RecomputedGraph | None:
-    """The graph with all nodes that can be done twice; None where there are none."""
+def recomputed(graph: Graph) -> RecomputedGraph:
     found: list[Recomputation] = []
-    uses = Uses(graph)
-    for each in _recomputations(graph, uses):
+    for each in _recomputations(graph):
         if not found or found[-1].second < each.nodes[0]:
             found.append(each)
-    return RecomputedGraph(graph, found) if found else None
+    return RecomputedGraph(graph, found)
 
 
-def _recomputations(graph: Graph, uses: Uses) -> Iterator[Recomputation]:
+def _recomputations(graph: Graph) -> Iterator[Recomputation]:
+    uses = Uses(graph)
     for second, node in enumerate(graph.nodes):
         for tensor in node.args:
             if isinstance(tensor, Tensor) and tensor in uses.maker and not uses.is_result(tensor):
@@ -173,15 +152,11 @@ def _can_recompute(node: Node) -> bool:
 
 
 def _again(node: Node, others: dict[Tensor, Tensor]) -> Node:
-    """A node that is done again.
-
-    Args:
-        others: tensors -> those that are made again in their place; the node's result is added.
-    """
+    """A node that is done again. `others` has, for each tensor made again, the new tensor; the
+    node's result is added."""
     (out,) = node.outs
     made = Tensor(out.sizes, out.dtype, name=out.name)
-    node = replace(node, args=replaced(node.args, others), outs=(made,), attributes={
-        name: replaced(value, others) for name, value in node.attributes.items()})
+    node = replace(node.with_tensors(others), outs=(made,))
     others[out] = made
     return node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vkrt.errors import InternalError, VkrtError
 from vkrt.graph.graph import Graph, Node
@@ -15,39 +16,25 @@ from vkrt.work.tensor import Tensor
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite of graphs.
-
-    Attributes:
-        name: in options and messages.
-        summary: what it does, in a line.
-        run: gets a graph and the target; returns the same object where nothing changed.
-        roots: only graphs with a node of one of these operators are changed; empty for any.
-    """
+    """One rewrite of graphs."""
 
     name: str
     summary: str
-    run: Callable[[Graph, Target], Graph]
+    run: Callable[[Graph, Target], Graph]  # returns the same object where nothing changed
+    # Only graphs with a node of one of these operators are changed; empty for any
     roots: frozenset[str] = frozenset()
 
 
 class Rewrite:
-    """A graph, and the changes of its nodes so far.
-
-    Attributes:
-        graph: before the changes.
-    """
+    """A graph, and the changes of its nodes so far."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self._uses: Uses | None = None
         self._changes: dict[int, Node | None] = {}
 
-    @property
+    @cached_property
     def uses(self) -> Uses:
-        """Who makes and who reads the graph's tensors."""
-        if self._uses is None:
-            self._uses = Uses(self.graph)
-        return self._uses
+        return Uses(self.graph)
 
     def node(self, index: int) -> Node:
         """The node at this index, or the one that replaces it."""
@@ -63,20 +50,17 @@ class Rewrite:
         self.remove(gone)
 
     def remove(self, indices: Iterable[int]) -> None:
-        """Removes nodes whose results nothing reads."""
         self._changes |= dict.fromkeys(indices)
 
     def result(self) -> Graph:
         """The rewritten graph. The same object where nothing changes, or where a node that would be
         replaced or removed is wrong: lowering checks all nodes, and then reports this one."""
-        return self.draft() if self._is_right() else self.graph
+        changed = (self.graph.nodes[index] for index in self._changes)
+        return self.draft() if are_right(self.graph, changed) else self.graph
 
     def draft(self) -> Graph:
         """The rewritten graph without that check: to look at, not to be lowered."""
         return self.graph.rewritten(self._changes) if self._changes else self.graph
-
-    def _is_right(self) -> bool:
-        return are_right(self.graph, (self.graph.nodes[index] for index in self._changes))
 
 
 def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
@@ -91,11 +75,8 @@ def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
 
 
 def checked(graph: Graph, before: Graph, name: str) -> Graph:
-    """The graph that a pass has made, with `Graph.checked`. The arguments, sizes and dtypes of new
-    nodes have to be right; each tensor has to be made once, before nodes read it.
-
-    Args:
-        name: of the pass.
+    """The graph that the pass `name` has made, with `Graph.checked`. The arguments, sizes and
+    dtypes of new nodes have to be right; each tensor has to be made once, before nodes read it.
 
     Raises:
         InternalError: naming the pass and the node.

@@ -1,8 +1,5 @@
-"""Nodes that choose the same scale and zero point are done once.
-
-The exporter quantizes the input of every linear layer anew, also where several layers share it
-(queries, keys and values). The first of these nodes is enough: the layers share the rounded row.
-"""
+"""Nodes that choose the same scale and zero point are done once: the exporter quantizes the input
+of every linear layer anew, also where several layers share it (queries, keys and values)."""
 
 from __future__ import annotations
 

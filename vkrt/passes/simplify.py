@@ -1,11 +1,9 @@
-"""Operators that exporters decomposed, put together again before a graph is lowered.
+"""Operators that exporters decomposed, put together again.
 
-A constant of one element becomes a number. Arithmetic with a number needs no second operand, and
-nothing converts the number in every run.
-
-relu6(x + 3) / 6 is `hardsigmoid`; where(x > 0, x, x * w) is `leaky_relu` where w is a number, and
-`_prelu_kernel` where it is a tensor. The results are those of the separate kernels, but half
-precision rounds nothing in between. Hardsigmoid is rounded in another place.
+A constant of one element becomes a number, so that arithmetic needs no second operand and nothing
+converts the number in every run. relu6(x + 3) / 6 is `hardsigmoid`; where(x > 0, x, x * w) is
+`leaky_relu` where w is a number, and `_prelu_kernel` where it is a tensor. Half precision rounds
+nothing in between, and hardsigmoid is rounded in another place.
 """
 
 from __future__ import annotations
@@ -36,7 +34,6 @@ WITH_NUMBER = {
 
 
 def simplify(graph: Graph, _target: Target) -> Graph:
-    """Decomposed operators, and arithmetic with a number in a tensor, become one node."""
     rewrite = Rewrite(graph)
     found = _Simplifier(rewrite)
     for index, node in found.nodes.items():
@@ -50,20 +47,16 @@ SIMPLIFY = Pass("simplify", "numbers in tensors, hardsigmoid, leaky_relu and pre
 
 
 class _Simplifier:
-    """Finds the nodes of a graph that can be simpler.
-
-    Attributes:
-        nodes: the simpler nodes, by the index of the node that each replaces.
-        done: nodes whose results nothing reads any more.
-    """
+    """Finds the nodes of a graph that can be simpler."""
 
     def __init__(self, rewrite: Rewrite):
         self._graph = graph = rewrite.graph
         self._rewrite = rewrite
         # Results of copies whose value is known
         self._numbers: dict[Tensor, float] = {}
+        # The simpler nodes, by the index of the node that each replaces
         self.nodes: dict[int, Node] = {}
-        self.done: set[int] = set()
+        self.done: set[int] = set()  # nodes whose results nothing reads any more
         for index, node in enumerate(graph.nodes):
             if len(node.outs) == 1 and node.args:
                 self._pass_on(node)
@@ -152,7 +145,7 @@ class _Simplifier:
         self.done |= {tested, product}
 
     def _is_positive(self, node: Node, x: Tensor) -> bool:
-        """Whether a node tests if the elements of a tensor are greater than 0."""
+        """Whether a node tests if the elements of x are greater than 0."""
         if len(node.args) != 2 or node.args[0] is not x:
             return False
         number = node.args[1]
@@ -166,7 +159,8 @@ class _Simplifier:
             readers = self._rewrite.uses.readers[node.outs[0]]
             if (index not in self.done and len(readers) == 1
                     and readers[0] not in self.done | self.nodes.keys()
-                    and takes_activation(node, self._graph.nodes[readers[0]])):
+                    and takes_activation(node, declared(self._graph.nodes[readers[0]],
+                                                        "activation"))):
                 del self.nodes[index]
 
     def _drop_copies(self) -> None:

@@ -1,5 +1,4 @@
-"""Chains of nodes in slices of hidden channels, each with its bytes and its time, for
-`vkrt.passes.division_plan`."""
+"""Chains in slices of hidden channels, each with its bytes and its time."""
 
 from __future__ import annotations
 
@@ -19,11 +18,7 @@ COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 def slice_candidates(graph: Graph, live: Liveness, target: Target, seconds: Sequence[float]
                   ) -> Iterator[DivisionCandidate]:
-    """All chains, in as many slices as are worth trying.
-
-    Args:
-        seconds: that each node takes as a whole.
-    """
+    """All chains, in as many slices as are worth trying; `seconds`: of each node as a whole."""
     for chain in chains(graph, keeps_weights=graph.is_dynamic):
         if has_one_row(chain.last):
             continue
@@ -60,8 +55,8 @@ def _slice_bytes(chain: Chain, live: Liveness) -> int:
 
 
 def _more_seconds(chain: Chain, speed: Speed) -> float:
-    """How much longer the nodes of a chain take in slices. There are more dispatches, which read
-    the inputs of the chain again, and read and write the result so far."""
+    """How much longer a chain takes in slices: there are more dispatches, which read its inputs
+    again, and read and write the result so far."""
     again = {tensor for node in chain.nodes.values() for tensor in node.tensors()
              if tensor not in chain.dims}
     moved = sum(map(padded_bytes, again)) + 2 * sum(map(padded_bytes, chain.results))

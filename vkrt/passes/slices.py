@@ -2,10 +2,9 @@
 whole.
 
 Where a product sums over channels that only the nodes before it make, as in the blocks of mobile
-networks (1x1 convolution, depthwise convolution, 1x1 convolution) and in the MLPs of transformers,
-these channels need not exist all at once. A slice of them is made and filtered, and the last node
-adds its sum over this slice to its sum over the slices before. The arithmetic is the same, but the
-last node adds in another order, in the memory of its result.
+networks (1x1, depthwise, 1x1 convolution) and in MLPs, a slice of these channels is made and
+filtered, and the last node adds its sum over the slice to that over the slices before: in another
+order, in the memory of its result.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from vkrt.ops.channels import WEIGHT, ChannelRule
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Window
 from vkrt.ops.strided import RESHAPES
-from vkrt.passes.divide_weights import has_rows, with_rows
+from vkrt.passes.divide_weights import has_rows, with_rows, with_size
 from vkrt.passes.matching import Uses, arguments, declared
 from vkrt.work.target import Slices, Strips
 from vkrt.work.tensor import Tensor, round_up
@@ -31,35 +30,26 @@ GROUPS = 8
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes that are done in slices of hidden channels.
+    """Nodes that are done in slices of hidden channels."""
 
-    Attributes:
-        start, end: the first node, and the one behind the last, by their indices. The last node
-            sums over the hidden channels.
-        nodes: the nodes that are done in slices, by index; others are done before, as a whole.
-        dims: which dimension of each hidden tensor has the channels.
-        unit: each slice but the last one has a multiple of so many channels.
-        keeps_weights: whether linear layers make a slice with the whole weight, instead of with
-            rows of it as a weight of their own.
-        count: of slices.
-    """
-
+    # The first node, and the one behind the last, which sums over the channels
     start: int
     end: int
+    # The nodes that are done in slices, by index; others are done before, as a whole
     nodes: Mapping[int, Node]
-    dims: Mapping[Tensor, int]
-    unit: int
+    dims: Mapping[Tensor, int]  # which dimension of each hidden tensor has the channels
+    unit: int  # each slice but the last one has a multiple of so many channels
+    # Whether linear layers make a slice with the whole weight, instead of with rows of it as a
+    # weight of their own
     keeps_weights: bool
-    count: int = 1
+    count: int = 1  # of slices
 
     @property
     def last(self) -> Node:
-        """The node that sums over the hidden channels."""
         return self.nodes[self.end - 1]
 
     @property
     def results(self) -> tuple[Tensor, ...]:
-        """The tensors that the chain makes."""
         return self.last.outs
 
     @property
@@ -73,7 +63,6 @@ class Chain:
 
     @property
     def channels(self) -> int:
-        """How many hidden channels there are."""
         hidden = self.last.args[0]
         return hidden.sizes[self.dims[hidden]]
 
@@ -89,11 +78,8 @@ class Chain:
 
 
 def chains(graph: Graph, keeps_weights: bool = False) -> Iterator[Chain]:
-    """All chains of a graph.
-
-    Args:
-        keeps_weights: see `Chain`; for graphs that are whole, or in other slices, at other sizes.
-    """
+    """All chains of a graph; `keeps_weights` is for graphs that are whole, or in other slices, at
+    other sizes."""
     uses = Uses(graph)
     for index, node in enumerate(graph.nodes):
         found = _chain_to(graph, uses, index, keeps_weights) if _sums_over_channels(node) else None
@@ -102,7 +88,6 @@ def chains(graph: Graph, keeps_weights: bool = False) -> Iterator[Chain]:
 
 
 def in_slices(graph: Graph, chain: Chain) -> list[tuple[int, Node]]:
-    """The nodes of a chain, slice after slice."""
     nodes = [(graph.number_of(index), graph.nodes[index])
              for index in range(chain.start, chain.end) if index not in chain.nodes]
     sum_: Tensor | None = None
@@ -129,7 +114,7 @@ def chains_at(graph: Graph, parts: Iterable[Slices | Strips]) -> list[Chain]:
 
 def _sums_over_channels(node: Node) -> bool:
     """Whether a node is a product with a weight over all channels of its input, whose kernel adds
-    another tensor. In half precision partial sums would be rounded. Linear layers of one row stay
+    another tensor; in half precision partial sums would be rounded. Linear layers of one row stay
     whole: they have the weights that slices of more rows have. Convolutions of one pixel do not:
     their slices have weights of their own, and the whole weights would be loaded, too."""
     if node.is_host or node.predicate or not node.attributes.keys() <= {EPILOGUE, RESIDUAL}:
@@ -145,7 +130,6 @@ def _sums_over_channels(node: Node) -> bool:
 
 
 def has_one_row(node: Node) -> bool:
-    """Whether a layer's result is one row, or one pixel."""
     out = node.outs[0]
     return math.prod(out.sizes) == out.sizes[_rule(node).dim(out)]
 
@@ -191,7 +175,6 @@ def _chain_to(graph: Graph, uses: Uses, end: int, keeps_weights: bool) -> Chain 
 
 
 def _rule(node: Node) -> ChannelRule:
-    """How a layer of a chain is done for some channels."""
     found = known(node.op).channels
     assert found is not None
     return found
@@ -237,24 +220,22 @@ def _layer_arguments(node: Node, dim: int, keeps_weights: bool) -> dict[Tensor, 
 
 
 def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: Rows) -> Node:
-    """A node that makes some hidden channels.
-
-    Args:
-        parts: the slices that nodes before it have made, by tensor.
-    """
+    """A node for some hidden channels, which reads the slices `parts` of earlier nodes."""
     (out,) = node.outs
-    dim = chain.dims[out]
-    sizes = (*out.sizes[:dim], channels[1] - channels[0], *out.sizes[dim + 1:])
-    outs = (Tensor(sizes, out.dtype, name=out.name),)
+    dim, count = chain.dims[out], channels[1] - channels[0]
+    outs = (with_size(out, dim, count),)
     layer = known(node.op).channels
-    if layer is not None:
-        return _layer_slice(node, layer, chain.keeps_weights, outs, parts, channels)
-    rule = known(node.op).rows
-    assert rule is not None  # every other node of a chain has one
-    strip = rule.strip(node, dim, channels)
-    return replace(strip, outs=outs, args=replaced(strip.args, parts),
-                   attributes={name: replaced(value, parts)
-                               for name, value in strip.attributes.items()})
+    if layer is None:
+        rule = known(node.op).rows
+        assert rule is not None  # every other node of a chain has one
+        return replace(rule.strip(node, dim, channels).with_tensors(parts), outs=outs)
+    if _makes_outputs(node, chain.keeps_weights):
+        return replace(node, outs=outs, attributes={**node.attributes, OUTPUTS: channels[0]})
+    args = with_rows(node, layer.bias, *channels)
+    args[0] = replaced(args[0], parts)
+    if not layer.is_linear and args[GROUPS] > 1:
+        args[GROUPS] = count
+    return replace(node, args=tuple(args), outs=outs)
 
 
 def _makes_outputs(node: Node, keeps_weights: bool) -> bool:
@@ -263,27 +244,11 @@ def _makes_outputs(node: Node, keeps_weights: bool) -> bool:
     return rule is not None and rule.is_linear and (keeps_weights or not rule.divides)
 
 
-def _layer_slice(node: Node, rule: ChannelRule, keeps_weights: bool, outs: tuple[Tensor, ...],
-                 parts: Mapping[Tensor, Tensor], channels: Rows) -> Node:
-    """A layer that makes some hidden channels, which are `outs`."""
-    if _makes_outputs(node, keeps_weights):
-        return replace(node, outs=outs, attributes={**node.attributes, OUTPUTS: channels[0]})
-    args = with_rows(node, rule.bias, *channels)
-    args[0] = replaced(args[0], parts)
-    if not rule.is_linear and args[GROUPS] > 1:
-        args[GROUPS] = channels[1] - channels[0]
-    return replace(node, args=tuple(args), outs=outs)
-
-
 def _added(node: Node, parts: Mapping[Tensor, Tensor], channels: Rows, before: Tensor | None,
            is_last: bool) -> Node:
-    """The last node of a chain for some hidden channels.
-
-    Args:
-        before: the sum over the channels before these, to which the node adds; None for the first
-            channels, with which it adds its bias and its residual.
-        is_last: whether these are the last channels, behind which the activation comes.
-    """
+    """The last node of a chain for some hidden channels. It adds `before`, the sum over the
+    channels before these; with the first channels (None) its bias and its residual. The activation
+    comes with the last channels."""
     (out,) = node.outs
     args = list(node.args)
     args[0] = parts[args[0]]

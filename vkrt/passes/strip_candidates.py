@@ -1,5 +1,4 @@
-"""Runs of nodes in strips of rows, each with its bytes and its time, for
-`vkrt.passes.division_plan`."""
+"""Runs of nodes in strips of rows, each with its bytes and its time."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class StripCandidates:
                         if multiply_adds(node) else 0 for node in graph.nodes]
 
     def between(self, floor: int, ceiling: int) -> Iterator[DivisionCandidate]:
-        """Candidates in strips for regions with a peak of more than `floor` bytes alive, and at
-        most `ceiling`."""
+        """Regions with more than `floor` and at most `ceiling` bytes alive."""
         for end in sorted(self._cuts)[1:]:
             for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
                 for region in _regions(self._graph, end, dim):
@@ -77,7 +75,6 @@ class StripCandidates:
                     yield from self._divided(region)
 
     def _divided(self, region: Region) -> Iterator[DivisionCandidate]:
-        """A region in as many strips as are worth trying."""
         live = self._live
         least: float = math.inf
         rows = region.size(region.steps[0][0])
@@ -103,9 +100,8 @@ class StripCandidates:
                 return
 
     def _more_seconds(self, region: Region, count: int) -> float:
-        """How much longer the nodes of a region take in so many strips. There are more dispatches,
-        each of which reads the weights; rows that the next strip needs, too, are copied and joined
-        with its own rows."""
+        """How much longer a region takes in so many strips: there are more dispatches, which all
+        read the weights, and rows that the next strip needs, too, are copied and joined."""
         dispatches = moved = 0
         for index, windows in zip(region.nodes, region.windows):
             dispatches += 1
@@ -128,8 +124,8 @@ class StripCandidates:
 
 
 def regions_at(graph: Graph, parts: Iterable[Slices | Strips]) -> Iterator[Region]:
-    """The regions of a graph that are divided at other sizes, in strips of as many rows; regions
-    with no more rows than one such strip stay whole."""
+    """The regions that are divided at other sizes, in strips of as many rows; regions with no more
+    rows than one strip stay whole."""
     ends = {graph.number_of(index): index + 1 for index in range(len(graph.nodes))}
     for each in parts:
         if isinstance(each, Strips) and each.last in ends:
@@ -188,7 +184,7 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
 
 
 def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
-    """The most bytes alive at once in a strip, with the rows kept from it and the one before."""
+    """The most bytes alive at once in a strip, with the rows kept from the strip before."""
     before, done = region.done(number - 1), region.done(number)
     first, later = region.kept(before), region.kept(done)
 

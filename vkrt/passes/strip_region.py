@@ -22,40 +22,33 @@ class Region:
     """Nodes that are done in strips.
 
     In each strip the first node makes its next rows, and the nodes behind it the rows that can be
-    made of these. No row is made twice: rows that a later strip needs, too, are kept. When the
-    first node has made its last rows, the rows that other nodes still lack are made in the same
-    strip if they are few, and in further strips otherwise.
-
-    Attributes:
-        start, end: the first node, and the one behind the last, by their indices.
-        nodes: the nodes that are done in strips, by index; others are done before, as a whole.
-        dims: which dimension has the rows, of each tensor that the nodes make or read in parts.
-        windows: of each node, in order.
-        results: the tensors that nodes behind the region read, or that the method returns or keeps.
-        count: of strips of the first node.
+    made of these. No row is made twice: rows that a later strip needs, too, are kept. Once the
+    first node has made its last rows, the rows that other nodes lack are made in the same strip if
+    they are few, and in further strips otherwise.
     """
 
+    # The first node, and the one behind the last, by their indices
     start: int
     end: int
+    # The nodes that are done in strips, by index; others are done before, as a whole
     nodes: Mapping[int, Node]
+    # Which dimension has the rows, of each tensor that the nodes make or read in parts
     dims: Mapping[Tensor, int]
-    windows: Sequence[Windows]
+    windows: Sequence[Windows]  # of each node, in order
+    # The tensors that nodes behind the region read, or that the method returns or keeps
     results: Sequence[Tensor]
-    count: int = 1
+    count: int = 1  # of strips of the first node
 
     def size(self, tensor: Tensor) -> int:
-        """How many rows a tensor has."""
         return tensor.sizes[self.dims[tensor]]
 
     @cached_property
     def steps(self) -> list[tuple[Tensor, Windows]]:
         """The tensor that each node makes, with the node's windows."""
-        return [(node.outs[0], windows)
-                for node, windows in zip(self.nodes.values(), self.windows)]
+        return [(node.outs[0], windows) for node, windows in zip(self.nodes.values(), self.windows)]
 
     @property
     def most_rows(self) -> int:
-        """The most rows that a strip of the first node has."""
         out, _ = self.steps[0]
         done = [each[out] for each in self.progress()]
         return max(rows - before for before, rows in pairwise(done))
@@ -78,7 +71,7 @@ class Region:
 
     @cached_property
     def least(self) -> int:
-        """The fewest rows of a strip. Products have other kernels for a single row; but a row of an
+        """The fewest rows of a strip. Products have other kernels for a single row, but a row of an
         image has several pixels."""
         return 1 if all(out.rank == 4 and out.sizes[3] > 1 for out, _ in self.steps) else 2
 
@@ -95,12 +88,9 @@ class Region:
         return found
 
     def done(self, number: int, before: Mapping[Tensor, int] | None = None) -> dict[Tensor, int]:
-        """How many rows of each tensor that the nodes make exist after a strip.
-
-        Args:
-            before: the same after the strip before. With it, a node makes only its share, even if
-                it could make more rows at once, as after the last rows of its input.
-        """
+        """How many rows of each tensor that the nodes make exist after a strip. With `before`, the
+        same after the strip before, a node makes only its share, even if it could make more rows at
+        once, as after the last rows of its input."""
         steps = self.steps
         asked = {tensor for _, windows in steps for tensor in windows}
         share = self.share
@@ -132,8 +122,7 @@ class Region:
 
     @cached_property
     def share(self) -> float:
-        """The share of all rows that one strip has. For the first node it is a multiple of 4 rows
-        where there are enough."""
+        """The share of rows in one strip, of the first node a multiple of 4 if it has enough."""
         out, windows = self.steps[0]
         rows = -(-self.size(out) // self.count)
         if self.size(out) >= 8 * self.count:
@@ -153,6 +142,5 @@ class Region:
 
 
 def _whole_units(rows: int, windows: Windows) -> int:
-    """`rows`, rounded up to whole units."""
     unit = max(window.unit for window in windows.values())
     return -(-rows // unit) * unit

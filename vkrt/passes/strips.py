@@ -1,12 +1,9 @@
 """Nodes that are done in strips of rows: the tensors between them never exist as a whole.
 
 The arena is as large as the most bytes alive at once. Often a single tensor takes these bytes, and
-a few rows of the next tensor need only a few of its rows: an expanded block of channels, the hidden
+a few rows of the next one need only a few of its rows: an expanded block of channels, the hidden
 layer of an MLP, the scores of attention. A run of nodes from one small tensor to the next is then
-done strip by strip. Each node makes its next rows from those that the nodes before it have made.
-Rows that it needs again, as convolutions do, are copied and kept. The arithmetic is the same.
-
-`vkrt.passes.division_plan` chooses the runs and the numbers of strips.
+done strip by strip; rows that a node needs again, as convolutions do, are copied and kept.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vkrt.graph.graph import Graph, Node, replaced
+from vkrt.graph.graph import Graph, Node
 from vkrt.ops.concat import JOIN_STRIPS
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Windows
@@ -23,30 +20,23 @@ from vkrt.work.tensor import Tensor
 
 
 def in_strips(graph: Graph, region: Region, rereads: bool = False) -> list[tuple[int, Node]]:
-    """The nodes of a run, strip after strip, and the nodes that join the strips of its results.
-
-    Args:
-        rereads: as `Target.rereads`.
-    """
+    """The nodes of a run, strip after strip, and the nodes that join the strips of its results;
+    `rereads` is as in `Target`."""
     maker = _StripMaker(region, rereads)
     nodes = [(graph.number_of(index), graph.nodes[index])
              for index in range(region.start, region.end) if index not in region.nodes]
     for done in region.progress()[1:]:
         maker.begin(done)
         for (index, node), windows in zip(region.nodes.items(), region.windows):
-            nodes += ((graph.number_of(index), piece)
-                      for piece in maker.nodes_for(node, windows))
+            nodes += ((graph.number_of(index), piece) for piece in maker.nodes_for(node, windows))
     last = graph.number_of(region.end - 1)
     return [*nodes, *((last, _join(parts, out, region.dims[out]))
                       for out, parts in maker.results.items())]
 
 
 class _StripMaker:
-    """Makes the nodes of the strips, one strip after the other.
-
-    Attributes:
-        results: the strips so far of each result of the region.
-    """
+    """Makes the nodes of the strips, one strip after the other; `results` has the strips so far of
+    each result of the region."""
 
     def __init__(self, region: Region, rereads: bool):
         self.results: dict[Tensor, list[Tensor]] = {out: [] for out in region.results}
@@ -107,7 +97,6 @@ class _StripMaker:
         return nodes
 
     def _make(self, node: Node, windows: Windows, dim: int, rows: Rows) -> Tensor:
-        """Adds the node that makes some rows of a result."""
         declared = known(node.op).rows
         assert declared is not None  # every node of a region has one
         parts = {tensor: self._part(tensor, window.needed(rows, tensor.sizes[window.dim]))
@@ -117,14 +106,12 @@ class _StripMaker:
                       if tensor.constant and tensor.rank > 1 and tensor not in windows}
         strip = declared.strip(node, dim, rows)
         outs = tuple(_with_rows(out, dim, rows, node.outs[0].sizes[dim]) for out in node.outs)
-        self._nodes.append(replace(
-            strip, args=replaced(strip.args, parts), outs=outs,
-            attributes={name: replaced(value, parts)
-                        for name, value in strip.attributes.items()}))
+        self._nodes.append(replace(strip.with_tensors(parts), outs=outs))
         return outs[0]
 
     def _weight(self, tensor: Tensor) -> Tensor:
-        """A weight as the current strip reads it: with a key of its own."""
+        """A weight as the current strip reads it: with a key of its own, which makes it a separate
+        weight. The key names the run, as others may read the same weight."""
         if tensor not in self._weights:
             constant = tensor.constant
             assert constant is not None
@@ -150,7 +137,6 @@ class _StripMaker:
         return self._cut(there, dim, (rows[0] - own[0], rows[1] - own[0]))
 
     def _cut(self, tensor: Tensor, dim: int, rows: Rows) -> Tensor:
-        """Adds a node that takes some rows of a tensor."""
         part = _with_rows(tensor, dim, rows)
         self._nodes.append(Node("aten.slice_copy.Tensor", (tensor, dim, *rows, 1), (part,),
                                 label=f"rows {rows[0]} to {rows[1]}"))

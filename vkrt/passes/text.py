@@ -11,12 +11,9 @@ from vkrt.work.tensor import Tensor
 
 
 def text_of(graph: Graph) -> str:
-    """The graph as lines: the number of each node in the graph before passes, the tensors that it
-    makes, its operator with the arguments, and where it stands in the file.
-
-    %N is a tensor that is computed or given, cN a constant of the file; attributes
-    (`vkrt.ops.attributes`) follow the arguments.
-    """
+    """A line for each node: its number in the graph before passes, the tensors that it makes, its
+    operator with the arguments and attributes, and where it stands in the file. %N is a tensor that
+    is computed or given, cN a constant of the file."""
     names = _Names()
     inputs = ", ".join(names.typed(value) for value in graph.inputs)
     lines = [f"inputs {inputs}"]
@@ -35,8 +32,6 @@ def text_of(graph: Graph) -> str:
 
 
 class _Names:
-    """Names of tensors, numbered as they come up."""
-
     def __init__(self) -> None:
         self._names: dict[Tensor, str] = {}
 
@@ -57,7 +52,6 @@ class _Names:
         return repr(value)
 
     def typed(self, value: Any) -> str:
-        """The same with the dtype and the sizes of a tensor."""
         if not isinstance(value, Tensor):
             return self(value)
         return f"{self._name(value)}:{value.dtype}{list(value.sizes)}"

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 
 from vkrt.plan.once import Once
 from vkrt.work.tensor import round_up
@@ -27,46 +29,33 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Request:
-    """Something to be placed.
-
-    Attributes:
-        nbytes: bytes it takes.
-        alignment: its offset is a multiple of this many bytes.
-        first, last: the times at which it is alive, both included.
-        image: whether it is an image, which may not share a page of `granularity` bytes with a
-            living buffer.
-    """
+    """Something to be placed."""
 
     nbytes: int
-    alignment: int
+    alignment: int  # its offset is a multiple of this many bytes
+    # The times at which it is alive, both included
     first: int
     last: int
+    # Whether it is an image, which may not share a page of `granularity` bytes with a living buffer
     image: bool = False
 
 
 @dataclass(frozen=True)
 class ArenaLayout:
-    """Where the requests lie.
+    """Where the requests lie."""
 
-    Attributes:
-        offsets: in bytes, one for each request.
-        nbytes: bytes of the arena: the end of the last request.
-        lower_bound: bytes that no arena for these requests can be smaller than.
-        method: which order of placing gave it.
-    """
-
-    offsets: tuple[int, ...]
-    nbytes: int
-    lower_bound: int
-    method: str
+    offsets: tuple[int, ...]  # in bytes, one for each request
+    nbytes: int  # bytes of the arena: the end of the last request
+    lower_bound: int  # bytes that no arena for these requests can be smaller than
+    method: str  # which order of placing gave it
 
 
 def lower_bound(requests: Sequence[Request]) -> int:
-    """The most bytes alive at once, in bytes.
+    """The most bytes alive at once.
 
     Every offset is a multiple of the common divisor of all alignments, so each request takes its
-    size rounded up to this divisor. Only the last request in the arena, of those alive at once,
-    need not be rounded.
+    size rounded up to this divisor; only the last one in the arena, of those alive at once, does
+    not.
     """
     if not requests:
         return 0
@@ -94,18 +83,14 @@ packing_once: Once[ArenaLayout] = Once("layouts")
 
 
 def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
-    """Places the requests.
+    """The best packing found; the same one for the same requests.
 
     Args:
         requests: what to place, in any order.
-        granularity: bytes of the pages that living images and buffers may not share
-            (Vulkan's bufferImageGranularity).
-
-    Returns:
-        The best packing found; the same one for the same requests.
+        granularity: bytes of the pages that living images and buffers may not share (Vulkan's
+            bufferImageGranularity).
     """
-    return packing_once.answer((tuple(requests), granularity),
-                               lambda: _pack(requests, granularity))
+    return packing_once.answer((tuple(requests), granularity), lambda: _pack(requests, granularity))
 
 
 def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:
@@ -143,7 +128,6 @@ def _sweep(requests: Sequence[Request], granularity: int) -> tuple[list[int], in
 
 
 def _pages(start: int, end: int, granularity: int) -> tuple[int, int]:
-    """The bytes of all pages that an interval touches."""
     return start // granularity * granularity, round_up(end, granularity)
 
 
@@ -182,8 +166,6 @@ def _conflicts(requests: Sequence[Request]) -> list[list[int]] | None:
 
 
 class _Search:
-    """Tries orders of placing and keeps the best packing."""
-
     def __init__(self, requests: Sequence[Request], granularity: int,
                  conflicts: list[list[int]], best: ArenaLayout):
         self.requests = requests
@@ -197,8 +179,7 @@ class _Search:
     def run(self) -> ArenaLayout:
         for method, order in self._orders():
             for best_fit in (False, True):
-                if (self.best.nbytes <= self.best.lower_bound
-                        or self.visits > GREEDY_VISITS):
+                if self.best.nbytes <= self.best.lower_bound or self.visits > GREEDY_VISITS:
                     return self.best
                 found = self._place(order, best_fit)
                 if isinstance(found, list):
@@ -208,38 +189,32 @@ class _Search:
         return self.best
 
     def _orders(self):
-        """The greedy orders, each a permutation of the requests."""
         requests = self.requests
         everything = range(len(requests))
-        yield "by size", sorted(everything, key=lambda i: (
-            -requests[i].nbytes, requests[i].first - requests[i].last, i))
-        yield "by area", sorted(everything, key=lambda i: (
-            -requests[i].nbytes * (requests[i].last - requests[i].first + 1), i))
-        yield "by time", sorted(everything, key=lambda i: (
-            requests[i].first, -requests[i].nbytes, i))
-        yield "by duration", sorted(everything, key=lambda i: (
-            requests[i].first - requests[i].last, -requests[i].nbytes, i))
+        keys: dict[str, Callable[[Request], tuple[int, int]]] = {
+            "by size": lambda r: (-r.nbytes, r.first - r.last),
+            "by area": lambda r: (-r.nbytes * (r.last - r.first + 1), 0),
+            "by time": lambda r: (r.first, -r.nbytes),
+            "by duration": lambda r: (r.first - r.last, -r.nbytes)}
+        for name, key in keys.items():
+            yield name, sorted(everything, key=lambda i: (*key(requests[i]), i))
         # The moments with the most bytes alive have no room to spare: they are packed first.
         alive = [requests[i].nbytes + sum(requests[j].nbytes for j in self.conflicts[i])
                  for i in everything]
         breadth = self._breadths()
-        yield "by breadth", sorted(everything, key=lambda i: (
-            -breadth[i], -requests[i].nbytes, i))
+        yield "by breadth", sorted(everything, key=lambda i: (-breadth[i], -requests[i].nbytes, i))
         yield "by neighbours", sorted(everything, key=lambda i: (-alive[i], -requests[i].nbytes, i))
 
     def _breadths(self) -> list[int]:
         """For each request, the most bytes that are alive at once during its lifetime."""
         requests = self.requests
-        changes: dict[int, int] = {}
+        changes: Counter[int] = Counter()
         for request in requests:
-            changes[request.first] = changes.get(request.first, 0) + request.nbytes
-            changes[request.last + 1] = changes.get(request.last + 1, 0) - request.nbytes
+            changes[request.first] += request.nbytes
+            changes[request.last + 1] -= request.nbytes
         times = sorted(changes)
         place = {time: number for number, time in enumerate(times)}
-        alive, total = [], 0
-        for time in times:
-            total += changes[time]
-            alive.append(total)
+        alive = list(accumulate(changes[time] for time in times))
         return [max(alive[place[r.first]:place[r.last + 1]]) for r in requests]
 
     def _place(self, order: Sequence[int], best_fit: bool) -> list[int] | int:
@@ -271,11 +246,9 @@ class _Search:
         self.best = ArenaLayout(tuple(offsets), top, self.best.lower_bound, method)
 
     def _climb(self) -> None:
-        """Changes the order until all requests fit into fewer bytes.
-
-        The request that ends an attempt is placed earlier in the next one. So requests that are
-        hard to place gather at the front, and attempts that fail are short.
-        """
+        """Changes the order until all requests fit into fewer bytes. The request that ends an
+        attempt is placed earlier in the next one: requests that are hard to place gather at the
+        front, and attempts that fail are short."""
         import random  # which many programs do not need
 
         chance = random.Random(SEED)

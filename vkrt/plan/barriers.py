@@ -1,8 +1,8 @@
 """Barriers between steps, from what they read and write in memory.
 
-Steps are ordered by ranges of bytes, not by storages: activations share the arena, so a step may
-overwrite bytes that an earlier step read as another storage. One global barrier orders everything
-before it, so a step needs a barrier only for a hazard with the steps since the last one.
+Steps are ordered by ranges of bytes, not by storages: activations share the arena. One global
+barrier orders everything before it, so a step needs one only for a hazard with the steps since the
+last one.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ class Ranges:
 
 def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
     """The bytes of an operand: its part of a buffer, all of an image; None where it has no place.
-
-    An operand without elements counts as the bytes that its descriptor has nevertheless.
-    """
+    An operand without elements counts as the bytes that its descriptor has nevertheless."""
     found = plan.places.get(operand.storage.id)
     if found is None:
         return None
@@ -75,9 +73,8 @@ def barriers(work: CommandList, plan: MemoryPlan) -> tuple[bool, ...]:
     """For each step whether a global memory barrier (all writes to all reads and writes) has to
     come before it.
 
-    A host call ends the submission, and the host waits for that. Every submission begins with a
-    barrier of its own, behind everything that the host and the device did before. So neither the
-    call nor the step behind it needs a barrier here.
+    A host call ends the submission, the host waits for that, and every submission begins with a
+    barrier of its own: neither the call nor the step behind it needs a barrier here.
     """
     first_uses = _first_uses(work)
     reads, writes = Ranges(), Ranges()
@@ -107,17 +104,13 @@ def barriers(work: CommandList, plan: MemoryPlan) -> tuple[bool, ...]:
 
 def transitions(work: CommandList, plan: MemoryPlan,
                 needed: Sequence[bool]) -> dict[int, tuple[int, ...]]:
-    """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before.
-
-    That step may be any step that runs on the device, also a copy of buffers.
+    """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before,
+    which may also be a copy of buffers; `needed` is the result of `barriers`.
 
     Images of activations need the transition once in every run, because other storages in the arena
-    may have overwritten them since the last run. Transitions move up to the last barrier before the
-    first use, or to the start of the submission: they become part of it, and stall nothing more. If
-    the old bytes were used after that barrier, the first use would have a barrier of its own.
-
-    Args:
-        needed: what `barriers` says of the same command list and plan.
+    may have overwritten them. Transitions move up to the last barrier before the first use, or to
+    the start of the submission, and stall nothing more. If the old bytes were used after that
+    barrier, the first use would have a barrier of its own.
     """
     place = 0
     first_uses = _first_uses(work)

@@ -6,7 +6,7 @@ their lifetimes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from vkrt.executable.memory import Block, Place
@@ -20,12 +20,15 @@ Requirements = Callable[[Storage], tuple[int, int, int]]
 ANY_TYPE = 0xFFFFFFFF
 
 
-def lifetimes(work: CommandList) -> dict[int, tuple[int, int]]:
-    """(first, last) time at which each storage holds something, by the id of the storage.
+def total_bytes(blocks: Iterable[Block], *kinds: str) -> int:
+    """The bytes of blocks, or of those of some kinds."""
+    return sum(block.nbytes for block in blocks if not kinds or block.kind in kinds)
 
-    Time 0 is when the host writes the inputs, i + 1 is step i, and after the last step comes the
-    time when the host reads the outputs.
-    """
+
+def lifetimes(work: CommandList) -> dict[int, tuple[int, int]]:
+    """(first, last) time at which each storage holds something, by the id of the storage. Time 0 is
+    when the host writes the inputs, i + 1 is step i, and after the last step the host reads the
+    outputs."""
     result: dict[int, tuple[int, int]] = {}
 
     def touch(operand: Any, time: int) -> None:
@@ -80,7 +83,6 @@ class _WeightBlock:
         return round_up(round_up(ends[False], self.granularity), alignments[True])
 
     def finished(self) -> Block:
-        """The block, exactly as large as its places."""
         start = self._images_at(self._ends, self._alignments)
         places = (*self._places[False], *(Place(p.storage, start + p.offset, p.nbytes)
                                           for p in self._places[True]))
@@ -90,11 +92,8 @@ class _WeightBlock:
 
 def weight_blocks(work: CommandList, requirements: Requirements, granularity: int, block_bytes: int,
                   elsewhere: Container[int]) -> tuple[list[Block], int]:
-    """Blocks of consecutive weights, and the bytes of the largest of these weights.
-
-    Args:
-        elsewhere: ids of storages that have no block here: mapped, shared, or in the pool.
-    """
+    """Blocks of consecutive weights, and the bytes of the largest of these; the storages
+    `elsewhere` have no block here: mapped, shared, or in the pool."""
     blocks: list[Block] = []
     block: _WeightBlock | None = None
     seen: set[int] = set()
@@ -145,6 +144,7 @@ def activation_blocks(work: CommandList, requirements: Requirements, granularity
 
     Storages without a memory type in common (buffers and images of some drivers) get an arena each.
     """
+    # Each with its kind, and its members with (bytes, alignment, memory types of all so far)
     groups: list[tuple[str, list[tuple[Storage, int, int, int]]]] = []
     lives = lifetimes(work)
     for storage in work.storages:

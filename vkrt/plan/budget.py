@@ -19,32 +19,21 @@ from vkrt.work.weights import Weight
 
 @dataclass(frozen=True)
 class Budget:
-    """What is allowed and wanted.
+    """What is allowed and wanted."""
 
-    Attributes:
-        nbytes: the most device bytes; None is as few as possible.
-        lookahead: sync points that reloads may start ahead of their use; None: the plan's choice.
-        speed: of the driver, for that choice.
-    """
-
-    nbytes: int | None
+    nbytes: int | None  # the most device bytes; None is as few as possible
+    # Sync points that reloads may start ahead of their use; None: the plan's choice
     lookahead: int | None = None
-    speed: Speed = Speed()
+    speed: Speed = Speed()  # of the driver, for that choice
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Placements within a budget.
-
-    Attributes:
-        placements: with those of the streamed weights.
-        stream: None where nothing has to be streamed.
-        upload_bytes: of the staging buffer of uploads.
-    """
+    """Placements within a budget."""
 
     placements: Placements
-    stream: StreamPlan | None
-    upload_bytes: int = 0
+    stream: StreamPlan | None  # None where nothing has to be streamed
+    upload_bytes: int = 0  # of the staging buffer of uploads
 
 
 def fit(work: CommandList, placements: Placements, requirements: Requirements, budget: Budget, *,
@@ -69,10 +58,13 @@ def fit(work: CommandList, placements: Placements, requirements: Requirements, b
              requirements(work.storages[weight.storage])
              for weight, placement in zip(table, placements.each)]
 
+    why = ("as little device memory as possible" if budget.nbytes is None
+           else f"the budget of {budget.nbytes:,} bytes has no room for it")
+
     def placed(residents: Sequence[int]) -> Placements:
         kept = frozenset(residents)
         return replace(placements, each=tuple(
-            placement if i in kept or placement.kind == "map" else Placement("stream", _why(budget))
+            placement if i in kept or placement.kind == "map" else Placement("stream", why)
             for i, placement in enumerate(placements.each)))
 
     stream = plan_stream(
@@ -86,17 +78,9 @@ def fit(work: CommandList, placements: Placements, requirements: Requirements, b
 
 
 def can_stream(work: CommandList, weight: Weight, placement: Placement, unified: bool) -> bool:
-    """Whether a weight can be brought to a place in the pool again and again.
-
-    Where the host sees the pool, it writes the weight there; elsewhere it packs the weight into
-    staging. Neither works for images, or for constants that a shader converts.
-    """
+    """Whether a weight can be brought to a place in the pool again and again: written there by the
+    host if it sees the pool, else packed into staging. Neither works for images, or for constants
+    that a shader converts."""
     record = work.prepacks[weight.prepack]
     return (placement.kind == "direct" if unified else placement.kind == "staged") and (
         weight.layout != "image" and record.constant.dtype == record.target.dtype)
-
-
-def _why(budget: Budget) -> str:
-    if budget.nbytes is None:
-        return "as little device memory as possible"
-    return f"the budget of {budget.nbytes:,} bytes has no room for it"

@@ -2,6 +2,7 @@
 
     execution_plan           what runs
     profiled_plan            the same with every step alone, for its times
+    state_plan               what is kept from run to run
 """
 
 from __future__ import annotations
@@ -9,17 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vkrt.executable.flags import (
-    COMPUTE_STAGE,
-    HOST_READ,
-    HOST_STAGE,
-    HOST_WRITE,
-    SHADER_READ,
-    SHADER_WRITE,
-    TRANSFER_READ,
-    TRANSFER_STAGE,
-    TRANSFER_WRITE,
-)
+from vkrt.executable import flags
 from vkrt.executable.formats import DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.executable.memory import ARENA_KINDS
 from vkrt.executable.records import (
@@ -36,6 +27,7 @@ from vkrt.executable.records import (
     RowTable,
     SubmissionRecord,
 )
+from vkrt.executable.states import StatePlan, StateTensor
 from vkrt.plan.barriers import barriers, transitions
 from vkrt.plan.kernels import KernelChooser, Specialization
 from vkrt.plan.memory_plan import MemoryPlan
@@ -45,11 +37,13 @@ from vkrt.work.records import Dispatch, HostCall, Move, Step
 from vkrt.work.tensor import MIN_BYTES, Operand
 
 # What the host, prepack, earlier submissions and earlier runs may have done
-BEFORE = (HOST_STAGE | COMPUTE_STAGE | TRANSFER_STAGE, HOST_WRITE | SHADER_WRITE | TRANSFER_WRITE)
+BEFORE = (flags.HOST_STAGE | flags.COMPUTE_STAGE | flags.TRANSFER_STAGE,
+          flags.HOST_WRITE | flags.SHADER_WRITE | flags.TRANSFER_WRITE)
 
 # Once the fence is signaled, the host sees everything before this barrier.
-TO_HOST = BarrierCommand(COMPUTE_STAGE | TRANSFER_STAGE, SHADER_WRITE | TRANSFER_WRITE,
-                         HOST_STAGE, HOST_READ)
+TO_HOST = BarrierCommand(
+    flags.COMPUTE_STAGE | flags.TRANSFER_STAGE, flags.SHADER_WRITE | flags.TRANSFER_WRITE,
+    flags.HOST_STAGE, flags.HOST_READ)
 
 # Words of push constants (shaders/common/params.glsl); later parameters are always compiled in.
 PUSHED = 32
@@ -57,31 +51,20 @@ PUSHED = 32
 
 def execution_plan(work: CommandList, plan: MemoryPlan,
                    specialization: Specialization) -> ExecutionPlan:
-    """What runs a command list in the memory of a plan.
-
-    Args:
-        specialization: which sizes are compiled into pipelines.
-    """
+    """What runs a command list in the memory of a plan."""
     return _Commands(work, plan, specialization, False).plan(plan.submissions)
 
 
 def profiled_plan(work: CommandList, plan: MemoryPlan, specialization: Specialization,
                   together: bool) -> ExecutionPlan:
-    """The same with a barrier before every step, so that each runs alone.
-
-    Args:
-        together: whether steps are submitted as in any run; else each is a submission.
-    """
+    """The same with a barrier before every step. `together`: whether steps are submitted as in any
+    run; else each is a submission."""
     bounds = plan.submissions if together else [(i, i + 1) for i in range(len(work.steps))]
     return _Commands(work, plan, specialization, True).plan(bounds)
 
 
 class _Commands:
-    """Makes the commands of one command list.
-
-    Args:
-        alone: whether every step has a barrier before it.
-    """
+    """Makes the commands of a command list; `alone`: with a barrier before every step."""
 
     def __init__(self, work: CommandList, plan: MemoryPlan, specialization: Specialization,
                  alone: bool):
@@ -96,7 +79,6 @@ class _Commands:
         self.bindings: dict[tuple[int, int, Range, int, bool], Binding] = {}
 
     def plan(self, bounds: Iterable[tuple[int, int]]) -> ExecutionPlan:
-        """The plan; `bounds` are (first step, end) of each submission."""
         submissions = tuple(self._submission(first, end) for first, end in bounds)
         return ExecutionPlan(
             self.work.storages,
@@ -108,10 +90,8 @@ class _Commands:
 
     def _submission(self, first: int, end: int) -> SubmissionRecord:
         steps = self.work.steps[first:end]
-        host = None
         # A submission has no steps where its weights are only read later at these sizes.
-        if steps and isinstance(steps[-1], HostCall):
-            host = self._host(steps[-1])
+        host = (self._host(steps[-1]) if steps and isinstance(steps[-1], HostCall) else None)
         return SubmissionRecord(tuple(self._commands(first, steps)), host)
 
     def _commands(self, first: int, steps: Sequence[Step]) -> Iterator[Command]:
@@ -145,23 +125,14 @@ class _Commands:
         # Several dispatches may have the same binding: one record serves them all.
         key = (number, DESCRIPTOR_TYPES[kind], self._range(operand),
                TEXEL_FORMATS[operand.dtype] if is_view else 0, is_written)
-        found = self.bindings.get(key)
-        if found is None:
-            found = self.bindings[key] = Binding(*key)
-        return found
+        return self.bindings.get(key) or self.bindings.setdefault(key, Binding(*key))
 
     def _range(self, operand: Operand) -> Range:
-        """The bytes of an operand.
-
-        Descriptors cannot be empty. An operand without elements, of which nothing is read, gets the
-        first bytes of its storage, which is never smaller.
-        """
+        """The bytes of an operand. Descriptors cannot be empty: an operand without elements, of
+        which nothing is read, gets the first bytes of its storage, which is never smaller."""
         nbytes = operand.nbytes
         key = (operand.storage.id, operand.offset if nbytes else 0, nbytes or MIN_BYTES)
-        found = self.ranges.get(key)
-        if found is None:
-            found = self.ranges[key] = Range(*key)
-        return found
+        return self.ranges.get(key) or self.ranges.setdefault(key, Range(*key))
 
     def _copy(self, step: Move) -> CopyCommand:
         return CopyCommand(self._range(step.reads[0]), self._range(step.writes[0]))
@@ -186,7 +157,6 @@ def array_of(operand: Operand) -> HostArray:
 
 
 def range_of(operand: Operand) -> Range:
-    """The bytes of an operand in its storage."""
     return Range(operand.storage.id, operand.offset, operand.nbytes)
 
 
@@ -194,9 +164,17 @@ def _scope(steps: Sequence[Step]) -> tuple[int, int, int]:
     """What steps do on the device: (stages, accesses that read, accesses that write)."""
     stages = reads = writes = 0
     if any(isinstance(step, Dispatch) for step in steps):
-        stages, reads, writes = COMPUTE_STAGE, SHADER_READ, SHADER_WRITE
+        stages, reads, writes = flags.COMPUTE_STAGE, flags.SHADER_READ, flags.SHADER_WRITE
     if any(isinstance(step, Move) for step in steps):
-        stages |= TRANSFER_STAGE
-        reads |= TRANSFER_READ
-        writes |= TRANSFER_WRITE
+        stages |= flags.TRANSFER_STAGE
+        reads |= flags.TRANSFER_READ
+        writes |= flags.TRANSFER_WRITE
     return stages, reads, writes
+
+
+def state_plan(work: CommandList, plan: MemoryPlan) -> StatePlan:
+    tensors = tuple(StateTensor(
+        state.name, state.operand.sizes, state.operand.dtype, range_of(state.operand),
+        state.constant.nbytes, state.constant.source, state.constant.offset, state.constant.zeros,
+        state.places) for state in work.states)
+    return StatePlan(tensors, tuple(b for b in plan.blocks if b.kind == "state"))

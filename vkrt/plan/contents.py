@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from vkrt.memory.sha256 import sha256
 from vkrt.work.command_list import CommandList
-from vkrt.work.records import Prepack
 
 
 def contents_of(work: CommandList) -> dict[int, str]:
-    """For each storage of weights a text of everything that decides its bytes, and how it is read.
-
-    Only texts of command lists of one program can be compared: other programs have other files.
-    """
+    """For each storage of weights a text of everything that decides its bytes, and how it is read,
+    to be compared within one program: other programs have other files."""
     parts: dict[int, list[object]] = {}
     for record in work.prepacks:
-        storage = record.target.storage
+        constant, target, storage = record.constant, record.target, record.target.storage
         known = parts.setdefault(storage.id, [storage.nbytes, storage.extents, storage.dtype])
-        known.append(_content(record))
-    return {storage: sha256(repr(known).encode()).hex()[:32]
-            for storage, known in parts.items()}
-
-
-def _content(record: Prepack) -> object:
-    constant, target = record.constant, record.target
-    where = constant.key or (constant.source, constant.offset)
-    return (where, constant.nbytes, constant.dtype, target.dtype, target.offset, record.shader,
-            record.params)
+        known.append((constant.key or (constant.source, constant.offset), constant.nbytes,
+                      constant.dtype, target.dtype, target.offset, record.shader, record.params))
+    return {storage: sha256(repr(known).encode()).hex()[:32] for storage, known in parts.items()}

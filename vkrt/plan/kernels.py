@@ -18,24 +18,15 @@ MAX_SPECIALIZED = 96
 
 @dataclass(frozen=True)
 class Specialization:
-    """Which parameters become specialization constants.
+    """Which parameters become specialization constants."""
 
-    Attributes:
-        sizes: "few" (those of `few`), "all" or "none".
-        few: families of shaders -> names of parameters, from the driver's profile.
-    """
-
-    sizes: str = "few"
+    sizes: str = "few"  # "few" (those of `few`), "all" or "none"
+    # Families of shaders -> names of parameters, from the driver's profile
     few: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class KernelChooser:
-    """Gives every dispatch of a command list its kernel.
-
-    Args:
-        work: with "all", a shader of which it has many different dispatches is not specialized.
-        specialization: which sizes are compiled in.
-    """
+    """Gives every dispatch of a command list its kernel."""
 
     def __init__(self, work: CommandList, specialization: Specialization):
         self._specialization = specialization
@@ -48,15 +39,13 @@ class KernelChooser:
                             if count > MAX_SPECIALIZED}
 
     def kernel(self, step: Dispatch) -> Kernel:
-        """The kernel of a dispatch."""
         ids = self._ids.get(step.shader)
         if ids is None:
             ids = self._ids[step.shader] = self._constant_ids(shader_library().get(step.shader))
         return Kernel(step.shader, constants_of(ids, step.params, step.constants))
 
     def _constant_ids(self, shader: Shader) -> tuple[int, ...]:
-        """Ids of the constants that are compiled in. Those that select code, or describe the
-        dispatch, always are."""
+        """Ids of constants that are compiled in, always those that select code."""
         chosen = self._specialization
         names = chosen.few.get(_family(shader.name), ()) if chosen.sizes == "few" else ()
         everything = chosen.sizes == "all" and shader.name not in self._pushed
@@ -72,12 +61,7 @@ def kernels_of(work: CommandList, specialization: Specialization) -> tuple[Kerne
 
 
 def pushed_kernel(shader: Shader, params: Sequence[int], constants: Sequence[int]) -> Kernel:
-    """The kernel of a dispatch all of whose sizes are pushed.
-
-    Args:
-        params: one int for each parameter id.
-        constants: as `Dispatch.constants`.
-    """
+    """The kernel of a dispatch all of whose sizes are pushed; `params` are by id."""
     ids = tuple(spec.id for spec in shader.specs if not spec.may_be_pushed)
     return Kernel(shader.name, constants_of(ids, params, constants))
 
@@ -90,8 +74,7 @@ def constants_of(ids: Sequence[int], params: Sequence[int],
 
 
 def _family(shader: str) -> str:
-    """The family of a shader: its name without the variant, and without the register tile at its
-    end, as in conv2d_8x8 and conv2d_depthwise_2."""
+    """The name of a shader without its variant and its register tile, as in conv2d_8x8."""
     file = shader.partition(".")[0]
     family, _, tile = file.rpartition("_")
     return family if tile.replace("x", "", 1).isdecimal() else file

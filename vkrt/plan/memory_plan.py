@@ -16,32 +16,21 @@ STAGING_ALIGNMENT = 256
 
 @dataclass(frozen=True)
 class Item:
-    """A slice of a constant: whole rows, copied to the staging buffer and dispatched from there.
+    """A slice of a constant: whole rows, copied to the staging buffer and dispatched from there."""
 
-    Attributes:
-        prepack: index in the command list's prepacks.
-        first_row, rows: rows of the constant (see `Prepack.rows`).
-        file_offset: where the slice starts in the constant's file, in bytes.
-        nbytes: length of the slice.
-        staging_offset: where it goes in the staging buffer, in bytes.
-    """
-
-    prepack: int
+    prepack: int  # index in the command list's prepacks
+    # Rows of the constant (see `Prepack.rows`)
     first_row: int
     rows: int
-    file_offset: int
-    nbytes: int
-    staging_offset: int
+    file_offset: int  # where the slice starts in the constant's file, in bytes
+    nbytes: int  # length of the slice
+    staging_offset: int  # where it goes in the staging buffer, in bytes
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Slices that are in the staging buffer at once, packed by one submission.
-
-    Attributes:
-        items: in the order of the file.
-        new_blocks: indices of the memory blocks to allocate before it.
-    """
+    """Slices that are in the staging buffer at once, packed by one submission, in the order of the
+    file; `new_blocks` are the indices of the memory blocks to allocate before it."""
 
     items: tuple[Item, ...]
     new_blocks: tuple[int, ...] = ()
@@ -49,23 +38,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class MemoryPlan(MemoryFigures):
-    """All device memory of a method.
+    """All device memory of a method."""
 
-    Attributes:
-        placements: of the weights.
-        blocks: the weights' first, in the order of prepack, then pool, states and activations.
-        batches: the prepack schedule of the staged weights.
-        stream: the plan of streamed weights, None where there are none.
-        submissions: (first step, end) of what is submitted at once; a host call ends its own.
-        granularity: a page of so many bytes in a block holds only buffers, or only images.
-    """
-
-    placements: Placements = Placements((), ())
+    placements: Placements = Placements((), ())  # of the weights
+    # The weights' first, in the order of prepack, then pool, states and activations
     blocks: tuple[Block, ...] = ()
-    batches: tuple[Batch, ...] = ()
-    stream: StreamPlan | None = None
+    batches: tuple[Batch, ...] = ()  # the prepack schedule of the staged weights
+    stream: StreamPlan | None = None  # the plan of streamed weights, None where there are none
+    # (first step, end) of what is submitted at once; a host call ends its own
     submissions: tuple[tuple[int, int], ...] = ()
-    granularity: int = 1
+    granularity: int = 1  # a page of so many bytes in a block holds only buffers, or only images
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Place]]:

@@ -1,7 +1,5 @@
-"""The options of loading a program, in one place: `LoadOptions` has the names, the values allowed,
-the defaults and a sentence about each. The command's options are generated from it, and a test
-compares the docstring of `vkrt.load` with it.
-"""
+"""The options of loading a program: names, values allowed, defaults and a sentence about each. The
+command's options are generated from them, and a test compares the docstring of `vkrt.load`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Placements: how each weight gets from the file to where the kernels read it.
 
-* `map`: the kernels read the file's own bytes, through an import of its mapping. No device memory,
+* `map`: the kernels read the file's own bytes, through an import of its mapping: no device memory,
   no copy; the pages are the system's cache of the file.
 * `direct`: the host reads (and where the layout differs, packs) the bytes straight into the
-  weight's final place, which it sees.
+  weight's final place.
 * `staged`: through a staging buffer, from which a shader packs them: for images, and for devices
   with memory of their own.
 * `shared`: another method of the program has brought it to the device, in the same layout.
@@ -37,12 +37,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Placements:
-    """The placement of every weight of a command list.
-
-    Attributes:
-        weight_table: the weights, in the order of the file.
-        each: the placement of each.
-    """
+    """The placement of every weight of a command list, in the order of the file."""
 
     weight_table: tuple[Weight, ...]
     each: tuple[Placement, ...]
@@ -54,16 +49,13 @@ class Placements:
                    (Placement("staged", "nothing else was asked for"),) * len(work.weight_table))
 
     def weights(self, *kinds: str) -> tuple[Weight, ...]:
-        """The weights that are placed in one of these kinds."""
         return tuple(weight for weight, placement in zip(self.weight_table, self.each)
                      if placement.kind in kinds)
 
     def storages(self, *kinds: str) -> frozenset[int]:
-        """Ids of the storages of these weights."""
         return frozenset(weight.storage for weight in self.weights(*kinds))
 
     def prepacks(self, *kinds: str) -> tuple[int, ...]:
-        """Indices of the prepacks of these weights."""
         return tuple(weight.prepack for weight in self.weights(*kinds))
 
 
@@ -74,13 +66,13 @@ def placements_of(work: CommandList, weights: str, *, unified: bool,
 
     Args:
         weights: one of `WEIGHTS`. "auto" maps weights where the memory is shared, and copies the
-            rest as little as possible. "map" maps on any device, and insists that some weight can
-            be mapped. (A device with memory of its own then reads the host's in every run, and any
-            driver is trusted to read it.) "direct" maps nothing; "copy" goes through staging;
-            "stream" is "direct", and the budget says which weights are streamed.
+            rest as little as possible. "map" maps on any device, trusts any driver to read the
+            host's memory in every run, and insists that some weight can be mapped. "direct" maps
+            nothing; "copy" goes through staging; "stream" is "direct", and the budget says which
+            weights are streamed.
         unified: the host sees the device's memory.
-        cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
-            in the file as the kernels read them.
+        cannot_map: why a weight that lies in the file as the kernels read it cannot be mapped, or
+            "".
         shared: ids of the storages that another method of the program has on the device.
 
     Raises:

@@ -1,16 +1,12 @@
 """The memory plan: where every storage lies, and how many bytes are allocated when.
 
-A pure function of the command list and of the memory requirements that the driver reports. Weights
-are gathered in blocks in the order of the file. Activations share one arena according to their
-lifetimes. Constants that a shader packs reach their weights through one staging buffer, which is
-released before the arena is allocated:
+A pure function of the command list and of the memory requirements that the driver reports.
+Constants that a shader packs reach their weights through one staging buffer, which is released
+before the arena of activations is allocated:
 
     device peak = max(weights + staging, weights + activations)
 
-Weights that are mapped, or another method's, take no device memory and have no block. Weights that
-the host writes need no staging. Streamed weights share a pool (`vkrt.plan.stream.streaming`), which
-is allocated with the arena.
-
+Streamed weights share a pool (`vkrt.plan.stream.streaming`), which is allocated with the arena.
 Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
 the predicted bytes.
 """
@@ -26,6 +22,7 @@ from vkrt.plan.blocks import (
     Requirements,
     activation_blocks,
     state_blocks,
+    total_bytes,
     weight_blocks,
 )
 from vkrt.plan.budget import Budget, Fit, fit
@@ -62,8 +59,6 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
     """Places every storage of a command list.
 
     Args:
-        work: what lowering made of a graph.
-        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         order: "lazy" or "eager", see `MemoryPlan`.
         chunk: the most bytes of staging; exceeded only by a constant whose single row is larger.
         unified: the device's memory is host-visible, so inputs and outputs lie in the arena.
@@ -74,8 +69,8 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
         budget: the most that may be allocated; weights that do not fit are streamed.
         reads_slowly: the host reads device memory past its cache, so outputs lie in other memory.
         max_block_bytes: bytes of the largest block that the device allocates.
-        watchdog: limits the time of submissions. With streamed weights it is not used: submissions
-            then begin where weights are waited for.
+        watchdog: limits the time of submissions; not used with streamed weights, whose submissions
+            begin where weights are waited for.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.
@@ -90,11 +85,11 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
     placements = placements or Placements.staged(work)
     block_bytes, chunk = min(block_bytes, max_block_bytes), min(chunk, max_block_bytes)
     arena, packings = activation_blocks(work, requirements, granularity, unified, reads_slowly)
-    activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
-    host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
-    spill_bytes = sum(block.nbytes for block in arena if block.kind == "spill")
+    activation_bytes, host_bytes, spill_bytes = (
+        total_bytes(arena, kind) for kind in ("activation", "host", "spill"))
     states = state_blocks(work, requirements)
-    run_bytes = activation_bytes + host_bytes + _total(states)
+    state_bytes = total_bytes(states)
+    run_bytes = activation_bytes + host_bytes + state_bytes
 
     def blocks_of(placements: Placements) -> tuple[list[Block], int]:
         return weight_blocks(work, requirements, granularity, block_bytes,
@@ -113,7 +108,7 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
 
     weights, largest = blocks_of(placements)
     batches, staging = batches_of(placements, weights, run_bytes)
-    weight_bytes = _total(weights)
+    weight_bytes = total_bytes(weights)
     peak = peak_of(weight_bytes, staging, run_bytes)
     found = Fit(placements, None)
     if budget is not None and (budget.nbytes is None or peak > budget.nbytes):
@@ -121,11 +116,11 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
         _, min_staging = batches_of(placements, weights, 0)
         found = fit(work, placements, requirements, budget, unified=unified,
                     fixed_bytes=peak_of(0, min_staging, run_bytes),
-                    resident_bytes=lambda placed: _total(blocks_of(placed)[0]))
+                    resident_bytes=lambda placed: total_bytes(blocks_of(placed)[0]))
         weights, largest = blocks_of(found.placements)
-        weight_bytes = _total(weights)
+        weight_bytes = total_bytes(weights)
     pool = _pool(work, requirements, found)
-    pool_bytes = _total(pool)
+    pool_bytes = total_bytes(pool)
     if found.stream is not None:
         in_use = run_bytes + pool_bytes + found.upload_bytes
         batches, staging = batches_of(found.placements, weights, in_use)
@@ -135,28 +130,24 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
                          f"({weight_bytes:,} of weights, {staging:,} of staging)")
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
     submissions = ([(s.first, s.end) for s in found.stream.submissions] if found.stream
-                else submissions_of(work, watchdog))
+                   else submissions_of(work, watchdog))
     blocks = (*weights, *pool, *states, *arena)
     _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, max_block_bytes)
     return MemoryPlan(
-        order=order, placements=found.placements, blocks=blocks,
-        batches=batches,
+        order=order, placements=found.placements, blocks=blocks, batches=batches,
         weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
         upload_bytes=found.upload_bytes, stream=found.stream, submissions=tuple(submissions),
-        spill_bytes=spill_bytes, state_bytes=_total(states), granularity=granularity,
+        spill_bytes=spill_bytes, state_bytes=state_bytes, granularity=granularity,
         row_bytes=work.row_bytes)
 
 
 def _check_sizes(work: CommandList, blocks: Iterable[Block], buffers: dict[str, int],
                  max_block_bytes: int) -> None:
-    """Refuses what the device cannot allocate in one piece, before anything is allocated.
-
-    Args:
-        buffers: bytes of the staging buffers, by what they are for.
-    """
+    """Refuses what the device cannot allocate in one piece; `buffers` are the bytes of the staging
+    buffers, by what they are for."""
     names = {record.target.storage.id: record.name for record in work.prepacks}
     sizes = [(f"the weight '{names.get(block.places[0].storage, '')}'" if block.kind == "weight"
               else WORDS[block.kind], block.nbytes) for block in blocks]
@@ -167,12 +158,7 @@ def _check_sizes(work: CommandList, blocks: Iterable[Block], buffers: dict[str, 
                                    "once (maxMemoryAllocationSize)")
 
 
-def _total(blocks: Iterable[Block]) -> int:
-    return sum(block.nbytes for block in blocks)
-
-
 def _pool(work: CommandList, requirements: Requirements, found: Fit) -> list[Block]:
-    """The block that streamed weights share over time."""
     if found.stream is None:
         return []
     table = found.placements.weight_table

@@ -20,8 +20,8 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
     Args:
         prepacks: the work; one row of each has to fit.
         chunk: the most the caller wants.
-        arena_bytes: what is allocated once staging is released. With no more staging than that,
-            the peak of device memory comes after prepacking.
+        arena_bytes: what is allocated once staging is released. With no more staging than that, the
+            peak of device memory comes after prepacking.
     """
     total = sum(p.constant.nbytes for p in prepacks)
     chunk = min(chunk, max(arena_bytes, MIN_CHUNK, total // MIN_PART))
@@ -32,9 +32,8 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
 
 def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int],
              wanted: Sequence[int] | None = None) -> tuple[tuple[Batch, ...], int]:
-    """Cuts constants into slices and gathers them in batches.
-
-    A constant that fits the chunk is never cut; a larger one is cut at rows.
+    """Cuts constants into slices and gathers them in batches; also the bytes of staging that the
+    largest batch takes. A constant that fits the chunk is never cut; a larger one is cut at rows.
 
     Args:
         prepacks: in the order of the file.
@@ -42,9 +41,6 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
         block_of: id of a weight's storage -> index of its memory block, which the first batch that
             needs it allocates. Empty when all blocks are allocated beforehand.
         wanted: indices of the prepacks to schedule, in the order of the file; all by default.
-
-    Returns:
-        The batches, and the bytes of staging that the largest takes.
     """
     maker = _Batches(chunk, block_of)
     for index in range(len(prepacks)) if wanted is None else wanted:
@@ -54,8 +50,6 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
 
 
 class _Batches:
-    """Batches in the making."""
-
     def __init__(self, chunk: int, block_of: Mapping[int, int]):
         self.chunk = chunk
         self.block_of = block_of
@@ -67,7 +61,6 @@ class _Batches:
         self._used = 0
 
     def add(self, index: int, record: Prepack) -> None:
-        """Adds all slices of a prepack."""
         constant = record.constant
         total = constant.nbytes
         if record.rows * record.row_bytes < total:
@@ -107,7 +100,6 @@ class _Batches:
         self.staging_bytes = max(self.staging_bytes, self._used)
 
     def finish(self) -> None:
-        """Ends the batch in the making."""
         if self._items or self._blocks:
             self.batches.append(Batch(tuple(self._items), tuple(self._blocks)))
         self._items, self._blocks, self._used = [], [], 0

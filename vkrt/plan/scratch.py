@@ -1,7 +1,7 @@
 """Budgets of scratch memory: how much of the arena a command list leaves unused at each node.
 
 The arena is as large as the most bytes alive at once. At other nodes, kernels that trade memory for
-time may take the rest of it. Where a load prefers speed, the arena may become twice as large.
+time may take the rest. Where a load prefers speed, the arena may become twice as large.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ GROWTH = {"balanced": 1, "memory": 1, "speed": 2}
 
 
 def alive(work: CommandList, alignment: int = 1) -> list[int]:
-    """Bytes of the storages, without weights, that hold something at each time of `lifetimes`.
-
-    Args:
-        alignment: what the bytes of each are rounded up to.
-    """
+    """Bytes, rounded up to `alignment` for each, of the storages, without weights, that hold
+    something at each time of `lifetimes`."""
     storages = {storage.id: storage for storage in work.storages if storage.role != "weight"}
     changes = [0] * (len(work.steps) + 3)
     for key, (first, last) in lifetimes(work).items():

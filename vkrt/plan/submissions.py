@@ -14,27 +14,16 @@ from vkrt.work.speed import Speed
 
 @dataclass(frozen=True)
 class Watchdog:
-    """A device's limit on the time of a submission: it ends submissions that take longer.
-
-    Attributes:
-        seconds: the most that a submission should take, by the expected time of its steps.
-        speed: of the driver, for the expected time.
-    """
+    """A device's limit on the seconds of a submission, by the expected time of its steps."""
 
     seconds: float
     speed: Speed
 
 
-def submissions_of(work: CommandList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
-    """(first step, end) of what is submitted at once.
-
-    A host call is the last step of a submission. A step that takes longer than a watchdog allows is
-    a submission of its own.
-    """
-    return list(_cut(work, watchdog))
-
-
-def _cut(work: CommandList, watchdog: Watchdog | None) -> Iterator[tuple[int, int]]:
+def submissions_of(work: CommandList, watchdog: Watchdog | None = None
+                   ) -> Iterator[tuple[int, int]]:
+    """(first step, end) of what is submitted at once. A host call is the last step of a submission.
+    A step that takes longer than a watchdog allows is a submission of its own."""
     seconds = cost_of(work, watchdog.speed).step_seconds if watchdog else ()
     first, taken = 0, 0.0
     for index, step in enumerate(work.steps):

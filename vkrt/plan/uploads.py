@@ -1,8 +1,6 @@
-"""Uploads: how a streamed weight passes through staging, on devices with memory of their own.
-
-The host reads and packs a piece into one of two slots of a staging buffer. Meanwhile the device
-copies the piece in the other slot to its place in the pool.
-"""
+"""Uploads: how a streamed weight passes through staging, on devices with memory of their own. The
+host reads and packs a piece into one of two slots of a staging buffer, while the device copies the
+piece in the other slot to its place in the pool."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ PIECE_BYTES = 1 << 20
 
 
 def pieces_of(work: CommandList, weight: Weight) -> tuple[UploadPiece, ...]:
-    """The pieces of a weight, in the order of the file."""
     record = work.prepacks[weight.prepack]
     size = record.target.nbytes
     if weight.layout == "file" and not weight.tail:

@@ -14,11 +14,7 @@ DTYPES = ("float32", "int32", "float16", "int8", "uint8", "bool")
 
 
 def strided_copy(record: Prepack) -> StridedCopy:
-    """How a constant is packed into the buffer of its weight.
-
-    Raises:
-        UnsupportedError: the host cannot pack its dtypes, or the weight is an image.
-    """
+    """How a constant is packed into its weight; UnsupportedError if the host cannot."""
     source, target = record.constant.dtype, record.target.dtype
     same = source == target or {source, target} == {"bool", "uint8"}
     if not same or target not in DTYPES or record.target.storage.is_image:

@@ -1,8 +1,5 @@
 """The expected time of steps and transfers: rough figures that choose a lookahead, and one of
-several command lists within a budget.
-
-They decide no result and no size; a wrong guess costs time only.
-"""
+several command lists within a budget. A wrong guess costs time only."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ PRODUCTS, TEXELS = ("matmul_", "gemv"), 2
 
 
 def cost_of(work: CommandList, speed: Speed) -> Cost:
-    """The expected cost of a command list's steps."""
     seconds = []
     for step in work.steps:
         moved = sum(operand.nbytes for operand in (*step.reads, *step.writes))

@@ -1,8 +1,8 @@
 """Streaming at other sizes: one plan of reloads serves all command lists of a method.
 
-At other sizes a node may take another number of steps, but the nodes, and so the weights, come in
-the same order. The steps are cut anew where the submissions of the plan begin. The reloads, their
-times and their places stay, and reloads under way go on when the sizes change.
+At other sizes a node may take another number of steps, but the nodes and the weights come in the
+same order. The steps are cut anew where the submissions of the plan begin; the reloads, their times
+and their places stay, and reloads under way go on when the sizes change.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from vkrt.work.records import HostCall
 
 def submissions_at(stream: StreamPlan, placements: Placements, base: CommandList,
                 work: CommandList) -> tuple[tuple[int, int], ...]:
-    """(first step, end) of each submission of a plan, in a command list at other sizes.
+    """(first step, end) of each submission of a plan made for `base`, in a command list at other
+    sizes.
 
     Args:
-        stream: the plan, made for `base`.
         placements: of the weights of `base`.
         base, work: command lists of one method that have their weights in the same storages.
 

@@ -1,10 +1,10 @@
 """The pool: where each streamed weight lies, and from when to when the place is its own.
 
 Times are submissions, see `vkrt.plan.stream.records`. For placing, cyclic time is cut at the start
-of a run, and no reload may cross the cut. Lifetimes are intervals then, and the arena's packing can
-place them. Afterwards each place is taken as early as it is free: now reloads start in the run
-before, where nothing stands in their way. Placing in cyclic time at once would cost more: an odd
-number of equal weights cannot take turns in two places, only all but one of them can.
+of a run, and no reload may cross the cut: lifetimes are intervals then, which the arena's packing
+can place. Afterwards each place is taken as early as it is free, so that reloads start in the run
+before. Placing in cyclic time at once would cost more: an odd number of equal weights cannot take
+turns in two places, only all but one of them can.
 """
 
 from __future__ import annotations
@@ -20,63 +20,43 @@ from vkrt.work.tensor import round_up
 
 @dataclass(frozen=True)
 class Candidate:
-    """A weight that may be streamed.
+    """A weight that may be streamed."""
 
-    Attributes:
-        weight: index in the weight table.
-        nbytes, alignment: of its storage.
-        file_bytes: what a reload reads.
-        first, last: the first and the last step that reads it.
-    """
-
-    weight: int
+    weight: int  # index in the weight table
+    # Of its storage
     nbytes: int
     alignment: int
-    file_bytes: int
+    file_bytes: int  # what a reload reads
+    # The first and the last step that reads it
     first: int
     last: int
 
 
 @dataclass(frozen=True)
 class PoolInterval:
-    """A weight's place in the pool, and its time there.
+    """A weight's place in the pool, and its time there."""
 
-    Attributes:
-        weight: index in the weight table.
-        offset, end: bytes of the pool.
-        start: the submission at whose start the place becomes the weight's. Submission s of the run
-            before is s minus the number of submissions, which is negative.
-        needed: the submission that waits for it.
-        last: the submission of its last user, after which the place is free.
-    """
-
-    weight: int
+    weight: int  # index in the weight table
+    # Bytes of the pool
     offset: int
     end: int
+    # The submission at whose start the place becomes the weight's. Submission s of the run before
+    # is s minus the number of submissions, which is negative.
     start: int
-    needed: int
-    last: int
+    needed: int  # the submission that waits for it
+    last: int  # the submission of its last user, after which the place is free
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """All streamed weights in their places.
+    """All streamed weights in their places."""
 
-    Attributes:
-        submissions: the steps, cut into submissions.
-        intervals: in the order of the waits.
-        pool_bytes: to the end of the last place.
-        alignment: the largest of the weights'.
-        lookahead: sync points that reloads start ahead, always fewer than there are.
-        late: how many reloads start later, because their place is taken until then.
-    """
-
-    submissions: tuple[Submission, ...]
-    intervals: tuple[PoolInterval, ...]
-    pool_bytes: int
-    alignment: int
-    lookahead: int
-    late: int
+    submissions: tuple[Submission, ...]  # the steps, cut into submissions
+    intervals: tuple[PoolInterval, ...]  # in the order of the waits
+    pool_bytes: int  # to the end of the last place
+    alignment: int  # the largest of the weights'
+    lookahead: int  # sync points that reloads start ahead, always fewer than there are
+    late: int  # how many reloads start later, because their place is taken until then
 
 
 def cut(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int]
@@ -112,26 +92,26 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
         last = bisect_right(first_steps, candidate.last) - 1
         point = bisect_right(sync_points, needed) - 1 - lookahead
         intervals.append(PoolInterval(candidate.weight, 0, candidate.nbytes,
-                                 sync_points[point] if point >= 0 else 0, needed, last))
+                                      sync_points[point] if point >= 0 else 0, needed, last))
     packing = pack([Request(c.nbytes, c.alignment, t.start, t.last)
                     for c, t in zip(streamed, intervals)])
-    circle = _Circle(len(submissions), sync_points,
-                     [c.alignment for c in streamed], packing.nbytes,
-                     [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
+    schedule = _CyclicSchedule(
+        len(submissions), sync_points, [c.alignment for c in streamed], packing.nbytes,
+        [_moved(t, offset, t.start) for t, offset in zip(intervals, packing.offsets)])
     # First the lookahead that every reload gets, then as much more as is free.
-    circle.hoist(lookahead)
-    circle.hoist(max(max_lookahead, lookahead))
-    late = sum(t.start > circle.ahead(t, lookahead) for t in circle.intervals)
-    return Arrangement(submissions, tuple(circle.intervals), packing.nbytes,
+    schedule.hoist(lookahead)
+    schedule.hoist(max(max_lookahead, lookahead))
+    late = sum(t.start > schedule.ahead(t, lookahead) for t in schedule.intervals)
+    return Arrangement(submissions, tuple(schedule.intervals), packing.nbytes,
                        max((c.alignment for c in streamed), default=1), lookahead, late)
 
 
 def _moved(interval: PoolInterval, offset: int, start: int) -> PoolInterval:
     return PoolInterval(interval.weight, offset, offset + interval.end - interval.offset, start,
-                   interval.needed, interval.last)
+                        interval.needed, interval.last)
 
 
-class _Circle:
+class _CyclicSchedule:
     """Intervals over cyclic time; no two overlap in both time and bytes."""
 
     def __init__(self, count: int, sync_points: list[int], alignments: list[int], pool_bytes: int,
@@ -156,11 +136,8 @@ class _Circle:
 
     def hoist(self, max_lookahead: int) -> None:
         """Starts every interval as early as its place is free, `max_lookahead` sync points ahead at
-        most.
-
-        Starts stay in the order of the waits, so each start is bounded by the one before it. The
-        first is bounded by the last one of the run before, which may move, too: hence twice.
-        """
+        most. Starts stay in the order of the waits: each is bounded by the one before it, the first
+        by the last one of the run before, which may move, too. Hence twice."""
         if not max_lookahead:
             return
         for number in (*range(len(self.intervals)), *range(len(self.intervals))):
@@ -180,7 +157,6 @@ class _Circle:
             self._set(number, _moved(interval, offset, start))
 
     def _set(self, number: int, interval: PoolInterval) -> None:
-        """Gives an interval another place or start."""
         before, self.intervals[number] = self.intervals[number], interval
         for submission in self._turn(before.start, interval.start - 1):
             self._placed[submission].remove(number)
@@ -233,8 +209,7 @@ class _Circle:
         return True
 
     def _others(self, number: int, start: int, last: int) -> set[int]:
-        """The other intervals that have a place at a submission from `start` to `last`, in this run
-        or those beside it."""
+        """The other intervals with a place at a submission from `start` to `last`."""
         found: set[int] = set()
         for submission in self._turn(start, last):
             found |= self._placed[submission]

@@ -14,32 +14,25 @@ MAX_LOOKAHEAD = 4
 
 @dataclass(frozen=True)
 class Submission:
-    """Steps that are submitted together.
+    """Steps that are submitted together."""
 
-    Attributes:
-        first, end: its steps are `first` .. `end` - 1. A host call is the last of its submission.
-        waits: streamed weights that must have arrived before it starts, in the order of arrival.
-    """
-
+    # Its steps are `first` .. `end` - 1. A host call is the last of its submission.
     first: int
     end: int
+    # Streamed weights that must have arrived before it starts, in the order of arrival
     waits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Reload:
-    """A weight's bytes are brought to its place; from here on the place is the weight's.
+    """A weight's bytes are brought to its place; from here on the place is the weight's."""
 
-    Attributes:
-        weight: index in the weight table.
-        ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
-            before, or before the first run.
-        after: the transfer may start once the device has completed this submission of that run;
-            -1 (only with `ahead` 0) is the moment the run begins.
-    """
-
-    weight: int
+    weight: int  # index in the weight table
+    # 0 when the transfer starts in the run that waits for it; 1 when it starts in the run before,
+    # or before the first run
     ahead: int
+    # The transfer may start once the device has completed this submission of that run; -1 (only
+    # with `ahead` 0) is the moment the run begins
     after: int
 
 
@@ -61,64 +54,44 @@ class Release:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run is expected to take.
+    """What a run is expected to take."""
 
-    Attributes:
-        step_seconds: of every step, without transfers.
-        bytes_per_second: of a transfer from the file to the pool.
-        reload_seconds: of every reload, whatever its size.
-    """
-
-    step_seconds: tuple[float, ...]
-    bytes_per_second: float
-    reload_seconds: float = 0.0
+    step_seconds: tuple[float, ...]  # of every step, without transfers
+    bytes_per_second: float  # of a transfer from the file to the pool
+    reload_seconds: float = 0.0  # of every reload, whatever its size
 
     def weight_seconds(self, nbytes: int) -> float:
-        """Seconds that the reload of so many bytes takes."""
         return self.reload_seconds + nbytes / self.bytes_per_second
 
     def submission_seconds(self, submissions: tuple[Submission, ...]) -> tuple[float, ...]:
-        """Seconds that the steps of each submission take."""
         return tuple(sum(self.step_seconds[s.first:s.end]) for s in submissions)
 
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """Which weights are streamed, through which places, and when.
+    """Which weights are streamed, through which places, and when."""
 
-    Attributes:
-        resident: weights that stay on the device, as indices in the weight table.
-        streamed: weights that are reloaded in every run, in the order they are waited for.
-        submissions: all steps, in order.
-        offsets: of each streamed weight in the pool, in bytes, by its index in the weight table.
-        records: everything that happens in a run, in order. First the reloads that start as the run
-            begins (`after` -1). Then for each submission the waits before it, the releases after
-            it, and the reloads that may start then.
-        pool_bytes: of the one pool: exactly to the end of its last place.
-        alignment: of the pool's memory.
-        type_bits: memory types that suit every streamed weight.
-        bytes_per_run: bytes of the file that one run reads.
-        lookahead: reloads may start this many sync points (submissions that wait for weights)
-            ahead.
-        fixed_bytes, resident_bytes: of everything but weights, and of the weights that stay.
-        minimum_budget: the smallest budget that can be planned for, in bytes.
-        notes: decisions worth telling the user, in plain words.
-    """
-
-    resident: tuple[int, ...]
+    resident: tuple[int, ...]  # weights that stay on the device, as indices in the weight table
+    # Weights that are reloaded in every run, in the order they are waited for
     streamed: tuple[int, ...]
-    submissions: tuple[Submission, ...]
+    submissions: tuple[Submission, ...]  # all steps, in order
+    # Of each streamed weight in the pool, in bytes, by its index in the weight table
     offsets: Mapping[int, int] = field(default_factory=dict)
+    # Everything that happens in a run, in order. First the reloads that start as the run begins
+    # (`after` -1). Then for each submission the waits before it, the releases after it, and the
+    # reloads that may start then.
     records: tuple[Reload | Wait | Release, ...] = ()
-    pool_bytes: int = 0
-    alignment: int = 1
-    type_bits: int = 0xFFFFFFFF
-    bytes_per_run: int = 0
+    pool_bytes: int = 0  # of the one pool: exactly to the end of its last place
+    alignment: int = 1  # of the pool's memory
+    type_bits: int = 0xFFFFFFFF  # memory types that suit every streamed weight
+    bytes_per_run: int = 0  # bytes of the file that one run reads
+    # Reloads may start this many sync points (submissions that wait for weights) ahead
     lookahead: int = 0
+    # Of everything but weights, and of the weights that stay
     fixed_bytes: int = 0
     resident_bytes: int = 0
-    minimum_budget: int = 0
-    notes: tuple[str, ...] = ()
+    minimum_budget: int = 0  # the smallest budget that can be planned for, in bytes
+    notes: tuple[str, ...] = ()  # decisions worth telling the user, in plain words
 
     @property
     def peak_bytes(self) -> int:
@@ -127,9 +100,7 @@ class StreamPlan:
 
     @property
     def reloads(self) -> tuple[Reload, ...]:
-        """The reloads in the order of the waits, which is the order of the transfers too.
-
-        Those with `ahead` 1 come first: they are what is transferred before the first run.
-        """
+        """The reloads in the order of the waits and of the transfers. Those with `ahead` 1 come
+        first: they are what is transferred before the first run."""
         found = {r.weight: r for r in self.records if isinstance(r, Reload)}
         return tuple(found[weight] for weight in self.streamed)

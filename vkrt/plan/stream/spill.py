@@ -1,10 +1,9 @@
 """Spilling: activations that wait long for their next use wait in the host's memory.
 
-A U-Net keeps the maps of its way down for its way up. Its arena is largest in between, where
-nothing reads them. On a device with memory of its own such a map can be copied to the host's memory
-after one use, and back into another storage before the next: the arena's planner then sees two
-short lifetimes in place of a long one. Where the device computes in the host's memory there is
-nothing to gain.
+A U-Net keeps the maps of its way down for its way up, and its arena is largest in between. On a
+device with memory of its own such a map can be copied to the host's memory after one use, and back
+into another storage before the next: two short lifetimes in place of a long one. Where the device
+computes in the host's memory there is nothing to gain.
 
 A pure pass over a command list; it inserts copies and changes nothing else.
 """
@@ -13,13 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from vkrt.errors import InputError
-from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
+from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes, total_bytes
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
@@ -34,59 +32,39 @@ ATTEMPTS = 4
 
 @dataclass(frozen=True)
 class Spill:
-    """One idle time of an activation that is spent in the host's memory.
+    """One idle time of an activation that is spent in the host's memory."""
 
-    Attributes:
-        storage: id of the activation.
-        nbytes: of it.
-        after: the step (of the original command list) behind which it is copied to the host.
-        before: the step in front of which it is copied back.
-        use: the step for which it is copied back.
-        copied: False where the host still has it from an earlier spill.
-    """
-
-    storage: int
-    nbytes: int
-    after: int
-    before: int
-    use: int
-    copied: bool = True
+    storage: int  # id of the activation
+    nbytes: int  # of it
+    after: int  # the step (of the original command list) behind which it is copied to the host
+    before: int  # the step in front of which it is copied back
+    use: int  # the step for which it is copied back
+    copied: bool = True  # False where the host still has it from an earlier spill
 
 
 @dataclass(frozen=True)
 class SpillReport:
-    """What spilling does.
+    """What spilling does."""
 
-    Attributes:
-        arena_before, arena_after: bytes of the arena.
-        spills: in the order of their steps; empty where nothing was inserted.
-        host_bytes: the most bytes of the host's memory that they occupy at once.
-        notes: in plain words.
-    """
-
+    # Bytes of the arena
     arena_before: int
     arena_after: int
-    spills: tuple[Spill, ...] = ()
-    host_bytes: int = 0
-    notes: tuple[str, ...] = ()
+    spills: tuple[Spill, ...] = ()  # in the order of their steps; empty where nothing was inserted
+    host_bytes: int = 0  # the most bytes of the host's memory that they occupy at once
+    notes: tuple[str, ...] = ()  # in plain words
 
 
 def spill(work: CommandList, requirements: Requirements, arena_limit: int, unified: bool, *,
           granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[CommandList, SpillReport]:
-    """Spills as few bytes as bring the arena down to a limit, or as near to it as can be.
-
-    Only linear buffers that no host call touches are spilled, no inputs and no outputs.
+    """Spills as few bytes as bring the arena down to a limit, or as near to it as can be: of linear
+    buffers that no host call touches, and that are no inputs and no outputs. Where nothing is
+    spilled the command list is the same object.
 
     Args:
-        work: what lowering made; it is not changed.
-        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
         arena_limit: the most bytes that activations in device memory should take.
         unified: the device computes in the host's memory.
         granularity: Vulkan's bufferImageGranularity.
         lookahead: how many steps before its use a copy back may be done.
-
-    Returns:
-        The command list, the same object where nothing is spilled, and the report.
 
     Raises:
         InputError: a limit or a lookahead below 0.
@@ -94,11 +72,10 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
     for name, value in (("arena_limit", arena_limit), ("lookahead", lookahead)):
         if value < 0:
             raise InputError(f"{name}={value}: expected 0 or more")
+    before = best = _arena(work, requirements, granularity, unified)
     if unified:
-        before = _arena(work, requirements, granularity, unified)
         return work, SpillReport(before, before, notes=(
             "nothing to gain by spilling: the device computes in the host's memory",))
-    before = best = _arena(work, requirements, granularity, unified)
     result, chosen = work, _Spills(work, requirements)
     target = arena_limit
     for _ in range(ATTEMPTS if before > arena_limit else 0):
@@ -106,13 +83,12 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
         spills.choose(target)
         if not spills.taken:
             break
-        arena = _arena(spills.rewritten(), requirements, granularity, unified)
+        rewritten = spills.rewritten()
+        arena = _arena(rewritten, requirements, granularity, unified)
         if arena < best:
-            result, chosen, best = spills.rewritten(), spills, arena
-        if arena <= arena_limit:
-            break
+            result, chosen, best = rewritten, spills, arena
         target -= arena - arena_limit
-        if target < 0:
+        if arena <= arena_limit or target < 0:
             break
     if not chosen.taken:
         notes = () if before <= arena_limit else (
@@ -131,10 +107,9 @@ def spill(work: CommandList, requirements: Requirements, arena_limit: int, unifi
 
 
 def _arena(work: CommandList, requirements: Requirements, granularity: int, unified: bool) -> int:
-    """Bytes of activations in device memory."""
     device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
-    return sum(block.nbytes for block in blocks if block.kind == "activation")
+    return total_bytes(blocks, "activation")
 
 
 def _host_bytes(work: CommandList) -> int:
@@ -218,8 +193,7 @@ class _Spills:
         self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
 
     def _cost(self, gap: _Gap, target: int) -> tuple[float, int]:
-        """The cost of an idle time: minus the bytes over the target that it saves, for each byte it
-        moves and in all."""
+        """Minus the bytes over the target that an idle time saves, for each byte moved."""
         load, size = self._load, gap.size
         saved = 0
         for time in gap.idle:
@@ -242,13 +216,11 @@ class _Spills:
         return any(gap.back < gap.use for gap in self.taken)
 
     def bring_back(self) -> None:
-        """Undoes `hoist`."""
         for gap in self.taken:
             self._change(range(gap.back, gap.use), -gap.size)
             gap.back = gap.use
 
     def report(self) -> tuple[Spill, ...]:
-        """The spills, in the steps of the original command list."""
         return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
                            gap.use - 1, self._is_copied(gap)) for gap in self.taken)
 
@@ -261,7 +233,6 @@ class _Spills:
         return tuple(notes)
 
     def _is_copied(self, gap: _Gap) -> bool:
-        """Whether it has to be copied: the host has no copy of it yet, or an old one."""
         return any(gaps[0] is gap for gaps in self._by_copy())
 
     def _by_copy(self) -> list[list[_Gap]]:
@@ -271,8 +242,7 @@ class _Spills:
         for gap in self.taken:
             copies = open_.get(gap.storage.id)
             writes = self._written[gap.storage.id]
-            if copies and (bisect_right(writes, gap.last)
-                           == bisect_left(writes, copies[-1].use)):
+            if copies and bisect_right(writes, gap.last) == bisect_left(writes, copies[-1].use):
                 copies.append(gap)
             else:
                 result.append([gap])
@@ -280,7 +250,6 @@ class _Spills:
         return result
 
     def rewritten(self) -> CommandList:
-        """The command list with the copies in it."""
         work = self.work
         storages = StorageList(list(work.storages))
         behind: dict[int, list[Move]] = defaultdict(list)
@@ -326,7 +295,6 @@ def _uses(work: CommandList) -> tuple[dict[int, list[int]], dict[int, list[int]]
 
 
 def _whole(storage: Storage) -> Operand:
-    """All bytes of a storage."""
     return Operand(storage, (storage.nbytes // itemsize(storage.dtype),), storage.dtype, (0,),
                    raw=True)
 
@@ -334,17 +302,11 @@ def _whole(storage: Storage) -> Operand:
 def _with_storages(step: Any, time: int,
                    renamed: dict[int, tuple[list[int], list[Storage]]]) -> Any:
     """A step, with the storages that hold its activations at its time."""
-    def now(operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple(replace(operand, storage=_storage_at(operand.storage, time, renamed))
-                     if operand.storage.id in renamed else operand for operand in operands)
+    def now(operand: Operand) -> Operand:
+        uses, names = renamed.get(operand.storage.id, ([], []))
+        number = bisect_right(uses, time)
+        return replace(operand, storage=names[number - 1]) if number else operand
 
     if not any(operand.storage.id in renamed for operand in (*step.writes, *step.reads)):
         return step
-    return replace(step, writes=now(step.writes), reads=now(step.reads))
-
-
-def _storage_at(storage: Storage, time: int,
-                renamed: dict[int, tuple[list[int], list[Storage]]]) -> Storage:
-    uses, names = renamed[storage.id]
-    number = bisect_right(uses, time)
-    return names[number - 1] if number else storage
+    return replace(step, writes=tuple(map(now, step.writes)), reads=tuple(map(now, step.reads)))

@@ -1,9 +1,9 @@
 """Which weights to stream: sets of them, each with the memory it takes and the bytes it reads.
 
-Weights that stay on the device need not be read again, so the best set is the one with the fewest
-bytes that fits. Finding it is NP-hard (a knapsack whose rest has to share a pool). So a family of
-sets is made without regard to the budget, and the first set that fits is taken: a larger budget
-never reads more than a smaller one. On resnet50 this is within 0.2 % of the optimum on average.
+The best set is the one with the fewest bytes that fits: a knapsack whose rest has to share a pool,
+which is NP-hard. So a family of sets is made without regard to the budget, and the first set that
+fits is taken: a larger budget never reads more than a smaller one. On resnet50 this is within 0.2 %
+of the optimum on average.
 """
 
 from __future__ import annotations
@@ -31,25 +31,18 @@ SMALL_PART = 32
 
 @dataclass(frozen=True)
 class StreamedSet:
-    """A set of weights to stream.
+    """A set of weights to stream."""
 
-    Attributes:
-        file_bytes: what one run reads.
-        nbytes: of all candidates' memory, streamed or not; a lower bound, as the pool may take
-            more than the bytes alive at once.
-        streamed: positions in the list of candidates, ascending.
-    """
-
-    file_bytes: int
+    file_bytes: int  # what one run reads
+    # Of all candidates' memory, streamed or not; a lower bound, as the pool may take more than the
+    # bytes alive at once
     nbytes: int
-    streamed: tuple[int, ...]
+    streamed: tuple[int, ...]  # positions in the list of candidates, ascending
 
 
 def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """(worth streaming, not worth it): the smallest weights stay where together they are little.
-
-    A reload of a bias of a kilobyte costs some calls, and keeping the bias costs nothing.
-    """
+    """(worth streaming, not worth it): the smallest weights stay where together they are little. A
+    reload of a bias of a kilobyte costs some calls, and keeping the bias costs nothing."""
     limit = max((c.nbytes for c in candidates), default=0) // SMALL_PART
     kept, total = set(), 0
     for candidate in sorted(candidates, key=lambda c: (c.nbytes, c.weight)):
@@ -120,8 +113,7 @@ class Family:
                     yield tuple(streamed)
 
     def _orders(self) -> Iterator:
-        """Sort keys: orders in which weights become resident. The first two are the best of their
-        kind."""
+        """Sort keys: orders in which weights become resident, the two best first."""
         import random
 
         sizes, chance = self._sizes, random.Random(SEED)
@@ -132,12 +124,8 @@ class Family:
             yield lambda position: sizes[position] * chance.random()
 
     def _chain(self, in_order, count: int) -> Iterator[StreamedSet]:
-        """Sets made by taking the first weights, by `in_order`, from the fullest moments, again and
-        again.
-
-        Args:
-            count: how many weights are taken at a time, and from how many moments.
-        """
+        """Sets made by taking the first `count` weights, by `in_order`, from the `count` fullest
+        moments, again and again."""
         streamed = self.everything().streamed
         while streamed:
             first, last, alive = self._alive(streamed)

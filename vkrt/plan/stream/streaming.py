@@ -1,9 +1,9 @@
 """Streaming weights: a plan under which a program runs although its weights do not fit.
 
 Some weights stay on the device, the others are read again in every run, into places of one pool
-that they share over time. All of it is decided here, before anything is allocated: which weights
-(`streamed_sets`), where in the pool and from when to when (`pool`), and what a run takes
-(`time`). A pure function of the weight table, the budget and what the driver says storages need.
+that they share over time: which weights (`streamed_sets`), where in the pool and from when to when
+(`pool`), and what a run takes (`time`). A pure function of the weight table, the budget and what
+the driver says storages need.
 """
 
 from __future__ import annotations
@@ -14,11 +14,7 @@ from dataclasses import replace
 
 from vkrt.errors import InputError
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
-from vkrt.plan.stream.records import (
-    MAX_LOOKAHEAD,
-    Cost,
-    StreamPlan,
-)
+from vkrt.plan.stream.records import MAX_LOOKAHEAD, Cost, StreamPlan
 from vkrt.plan.stream.streamed_sets import Family, StreamedSet, split_small
 from vkrt.plan.stream.time import simulate_run
 from vkrt.work.tensor import round_up
@@ -48,25 +44,22 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
     and a larger budget never makes it read more (unless a cost model chooses another lookahead).
 
     Args:
-        table: the weights.
-        needs: of each weight's storage, as `Requirements` gives them: [requirements(
-            work.storages[w.storage]) for w in table]. 0 bytes for a weight that takes none.
+        needs: of each weight's storage, as `Requirements` gives them; 0 bytes for a weight that
+            takes none.
         steps: number of steps in the command list.
         fixed_bytes: device bytes of everything that is not a weight.
         budget: the most device bytes in all; None for as few as the lookahead allows.
-        streamable: the weights (indices in the weight table) that may be streamed, all buffers or
-            all images; None for every one. Weights that a host call reads, that nothing reads or
-            that have no bytes are never streamed. Neither are weights that fit in none of the
-            memory types of most bytes.
+        streamable: the weights (by index) that may be streamed, all buffers or all images; None for
+            every one. Weights that a host call reads, that nothing reads, that have no bytes, or
+            that fit in none of the memory types of most bytes are never streamed.
         host_calls: the steps that run on the host.
-        lookahead: how many sync points (submissions that wait for weights) ahead a reload may
-            start; 0 overlaps nothing. The first reloads of a run may have to start later, when the
-            run before it ends. None: places for 1 (with a cost model: for the smallest number from
-            1 to 4 where one more would not make a run 2 % shorter). Reloads then start up to 4 sync
-            points ahead where their places happen to be free.
+        lookahead: how many sync points ahead a reload may start; 0 overlaps nothing. The first
+            reloads of a run may have to start later, when the run before it ends. None: places for
+            1 (with a cost model: for the smallest number from 1 to 4 where one more would not make
+            a run 2 % shorter), and reloads up to 4 sync points ahead where their places happen to
+            be free.
         cost: what steps and transfers take. Without one, all steps count as equal.
-        resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
-            rounded up to its alignment.
+        resident_bytes: bytes that a set of residents takes; by default the sum of their needs.
 
     Raises:
         InputError: a budget below the minimum, or arguments that make no sense.
@@ -85,7 +78,8 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
             if planner.minimum(more) > planner.budget:
                 break
             found = planner.plan(more, MAX_LOOKAHEAD)
-            if planner.seconds(found) >= (1 - MIN_GAIN) * planner.seconds(best):
+            if (planner.run_seconds(found, cost)
+                    >= (1 - MIN_GAIN) * planner.run_seconds(best, cost)):
                 break
             best = found
     return replace(best, minimum_budget=planner.minimum(1))
@@ -120,7 +114,6 @@ class _Planner:
         self.has_cost = cost is not None
         self.resident_bytes = resident_bytes or self._sum
         self.candidates: list[Candidate] = []
-        self.small: list[Candidate] = []
         self.notes: list[str] = []
         self._families: dict[int, Family] = {}
         self._minima: dict[int, tuple[StreamedSet, int]] = {}
@@ -129,7 +122,6 @@ class _Planner:
         return sum(round_up(*self.needs[weight][:2]) for weight in weights)
 
     def sort_out(self, streamable: Collection[int]) -> None:
-        """Finds the candidates among the weights that may be streamed."""
         possible = []
         for index in sorted(set(streamable)):
             weight, (nbytes, alignment, _) = self.weight_table[index], self.needs[index]
@@ -138,37 +130,28 @@ class _Planner:
                 possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
                                           weight.users[0], weight.users[-1]))
         # One allocation holds all candidates: the memory types of most bytes decide.
-        if possible:
-            by_type: Counter[int] = Counter()
-            for candidate in possible:
-                by_type[self.needs[candidate.weight][2]] += candidate.nbytes
-            bits = by_type.most_common(1)[0][0]
-            suited = []
-            for candidate in possible:
-                if bits & self.needs[candidate.weight][2]:
-                    bits &= self.needs[candidate.weight][2]
-                    suited.append(candidate)
-            possible = suited
-        possible.sort(key=lambda c: (c.first, c.weight))
-        self.candidates, self.small = split_small(possible)
-        if self.small:
-            self.notes.append(f"{len(self.small)} small weights stay, "
-                              f"{sum(c.nbytes for c in self.small):,} B together")
+        by_type: Counter[int] = Counter()
+        for candidate in possible:
+            by_type[self.needs[candidate.weight][2]] += candidate.nbytes
+        bits = max(by_type, key=by_type.__getitem__, default=0)
+        suited = []
+        for candidate in possible:
+            if bits & self.needs[candidate.weight][2]:
+                bits &= self.needs[candidate.weight][2]
+                suited.append(candidate)
+        suited.sort(key=lambda c: (c.first, c.weight))
+        self.candidates, small = split_small(suited)
+        if small:
+            self.notes.append(f"{len(small)} small weights stay, "
+                              f"{sum(c.nbytes for c in small):,} B together")
 
     def minimum(self, lookahead: int) -> int:
         """The smallest budget that allows this lookahead."""
         return self._minimum(lookahead)[1]
 
-    def seconds(self, plan: StreamPlan) -> float:
-        """What a run takes by the cost model."""
-        return self._run_seconds(plan, self.cost)
-
     def plan(self, lookahead: int, max_lookahead: int) -> StreamPlan:
-        """The plan with places for `lookahead` sync points, taken up to `max_lookahead` ahead.
-
-        Raises:
-            InputError: the budget does not allow it.
-        """
+        """The plan with places for `lookahead` sync points, taken up to `max_lookahead` ahead;
+        InputError if the budget does not allow it."""
         smallest, minimum = self._minimum(lookahead)
         nothing = self._made((), lookahead, max_lookahead)
         if nothing.peak_bytes <= self.budget:
@@ -198,13 +181,11 @@ class _Planner:
         return self._made(smallest.streamed, lookahead, max_lookahead)
 
     def _spread(self, best: StreamPlan, lookahead: int, max_lookahead: int) -> StreamPlan:
-        """Streams other weights of the same size instead, where this makes a run shorter.
-
-        Streamed weights that are spread evenly among equals have the most computing between them.
-        """
+        """Streams other weights of the same size instead, where this makes a run shorter: those
+        that are spread evenly among equals have the most computing between them."""
         cost = self.cost if self.has_cost else replace(
             self.cost, bytes_per_second=best.bytes_per_run / max(self.steps, 1))
-        shortest = self._run_seconds(best, cost)
+        shortest = self.run_seconds(best, cost)
         family = self._family(lookahead)
         alike = defaultdict(list)
         for position, c in enumerate(self.candidates):
@@ -221,7 +202,7 @@ class _Planner:
                 found = self._made(candidate_set.streamed, lookahead, max_lookahead)
                 if found.peak_bytes > self.budget or found.bytes_per_run > best.bytes_per_run:
                     continue
-                seconds = self._run_seconds(found, cost)
+                seconds = self.run_seconds(found, cost)
                 if seconds < shortest:
                     best, shortest = found, seconds
         return best
@@ -249,13 +230,12 @@ class _Planner:
             self._families[lookahead] = Family(self.candidates, lookahead)
         return self._families[lookahead]
 
-    def _run_seconds(self, plan: StreamPlan, cost: Cost) -> float:
+    def run_seconds(self, plan: StreamPlan, cost: Cost) -> float:
         return simulate_run(plan, cost.submission_seconds(plan.submissions),
                             {w: cost.weight_seconds(self.weight_table[w].nbytes)
                              for w in plan.streamed}).total
 
     def _made(self, streamed: Sequence[int], lookahead: int, max_lookahead: int) -> StreamPlan:
-        """The plan that streams these candidates."""
         chosen = [self.candidates[position] for position in streamed]
         arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, max_lookahead)
         weights = tuple(interval.weight for interval in arrangement.intervals)

@@ -19,15 +19,11 @@ RUNS = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """A run in the middle of many, in seconds.
+    """A run in the middle of many, in seconds."""
 
-    Attributes:
-        total: from the end of the run before to its own end: the time in which submissions compute,
-            and the time in which nothing is computed because a weight has not arrived.
-        waits: that time in front of each submission.
-    """
-
-    total: float
+    total: float  # from the end of the run before to its own end
+    # The time in front of each submission in which nothing is computed because a weight has not
+    # arrived
     waits: tuple[float, ...]
 
 
@@ -36,7 +32,6 @@ def simulate_run(plan: StreamPlan, submission_seconds: Sequence[float],
     """What a run takes in steady state.
 
     Args:
-        plan: the submissions and the reloads.
         submission_seconds: of computing each submission.
         weight_seconds: of each streamed weight's reload, by its index in the weight table.
     """
