@@ -19,6 +19,7 @@ tools/operators.py writes, says which module declares a name. A name that it lac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -115,26 +116,40 @@ def _load() -> None:
         import_module(module.name)
 
 
+def _word(name: str) -> str:
+    """A name without namespace and overload: "add" of aten.add.Tensor and of aten::add.out."""
+    return name.split("::")[-1].split(".")[-2:][0]
+
+
 @cache
-def _modules(which: str) -> dict[str, str]:
-    """The module that declares a name, of `families.OPERATORS` or `families.KERNELS`."""
-    listed: Mapping[str, str] = getattr(families, which)
-    return {name: module for module, names in listed.items() for name in names.split()}
+def _modules(table: str) -> dict[str, str]:
+    """The module that declares a word of one of the tables of `vkrt.ops.families`."""
+    listed: Mapping[str, str] = getattr(families, table)
+    return {word: module for module, words in listed.items() for word in words.split()}
 
 
-def _load_for(which: str, name: str) -> None:
+def module_of(name: str, is_kernel: bool) -> str | None:
+    """The module that declares a portable kernel of the device, or an operator; None where the
+    tables have no such name."""
+    device = _modules("DEVICE")
+    module = device.get(name) or device.get(_word(name))
+    return module if is_kernel else _modules("HOST").get(name, module)
+
+
+def _load_for(name: str, declared: Mapping[str, Any]) -> None:
     """Imports the family that declares a name, or all families where none is known to."""
-    module = _modules(which).get(name)
+    if name in declared:
+        return
+    module = module_of(name, declared is _KERNELS)
     if module is not None:
         import_module(f"vkrt.ops.{module}")
-    if name not in (_DECLARED if which == "OPERATORS" else _KERNELS):
+    if name not in declared:
         _load()
 
 
 def operator(name: str) -> Operator | None:
     """The operator of a name, or None if vkrt does not have it."""
-    if name not in _DECLARED:
-        _load_for("OPERATORS", name)
+    _load_for(name, _DECLARED)
     return _DECLARED.get(name)
 
 
@@ -154,8 +169,7 @@ class _Kernels(Mapping[str, Kernel]):
     """Declared kernels. Looking for one imports its family; iteration and len() import them all."""
 
     def __getitem__(self, name: str) -> Kernel:
-        if name not in _KERNELS:
-            _load_for("KERNELS", name)
+        _load_for(name, _KERNELS)
         return _KERNELS[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -173,16 +187,19 @@ def kernels() -> Mapping[str, Kernel]:
 
 
 def declaring() -> dict[str, dict[str, list[str]]]:
-    """What `vkrt.ops.families` has to say: for "OPERATORS" and for "KERNELS", the sorted names that
-    each module of this package declares."""
-    found: dict[str, dict[str, list[str]]] = {"OPERATORS": {}, "KERNELS": {}}
-    for operator in operators():
-        module = operator.function.__module__.removeprefix("vkrt.ops.")
-        found["OPERATORS"].setdefault(module, []).append(operator.name)
-    for name, kernel in sorted(_KERNELS.items()):
-        module = _DECLARED[kernel.op].function.__module__.removeprefix("vkrt.ops.")
-        found["KERNELS"].setdefault(module, []).append(name)
-    return found
+    """What `vkrt.ops.families` has to say: the sorted words of each module by table."""
+    places: dict[str, dict[str, set[str]]] = {"DEVICE": {}, "HOST": {}}
+    for name, found in [*((found.name, found) for found in operators()),
+                        *((name, _DECLARED[kernel.op]) for name, kernel in _KERNELS.items())]:
+        module = found.function.__module__.removeprefix("vkrt.ops.")
+        places["HOST" if found.is_host else "DEVICE"].setdefault(module, set()).add(name)
+    # Words that name one module
+    owners = Counter(word for names in places["DEVICE"].values() for word in set(map(_word, names)))
+    short = {word for word, count in owners.items() if count == 1}
+    return {table: {module: sorted({_word(name) if table == "DEVICE" and _word(name) in short
+                                    else name for name in names})
+                    for module, names in sorted(modules.items())}
+            for table, modules in places.items()}
 
 
 def known(name: str) -> Operator:
