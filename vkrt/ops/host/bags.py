@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 
@@ -43,8 +44,6 @@ def embedding_bag(weight, indices, offsets, _by_frequency=None, mode=0, _sparse=
     The bag of each index is only given where torch gives it. Of equal largest elements the row of
     the first one is given.
     """
-    import numpy as np
-
     if indices.size and indices.min() < 0:
         raise IndexError(f"index {indices.min()} is out of bounds for {len(weight)} rows")
     ends = np.append(offsets[1:], [] if include_last else indices.size).astype(np.int64)

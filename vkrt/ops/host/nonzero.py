@@ -6,15 +6,11 @@ has to begin anew: see `vkrt.method.counts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkrt.ops.dtypes import ANY, INDEX
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import at_least, broadcast
 from vkrt.work.limits import CountFound
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def places_sizes(x, size, _other):
@@ -26,8 +22,6 @@ def places_sizes(x, size, _other):
 def nonzero_static(x: np.ndarray, size: int, fill: int | None = None) -> np.ndarray:
     """The first `size` places that are not zero, a row of indices for each; rows that are left over
     have the fill value (by default -1)."""
-    import numpy as np
-
     result = np.full((int(size), x.ndim), -1 if fill is None else fill)
     # A 0-d array has one place, of no indices.
     found = np.argwhere(x)[:int(size)]
@@ -44,8 +38,6 @@ def check_count(number: int, expected: int, found: int) -> None:
 @host_kernel("aten::nonzero.out", "self:T count:i number:i", sizes=places_sizes, dtypes=ANY)
 def nonzero(x: np.ndarray, count: int, number: int) -> np.ndarray:
     """The places of all elements that are not zero, a row of indices for each."""
-    import numpy as np
-
     places = np.argwhere(x)
     check_count(number, count, len(places))
     return places
@@ -60,8 +52,6 @@ def index_sizes(mask, count, _number):
 def mask_places(mask: np.ndarray, count: int, number: int) -> tuple[np.ndarray, ...]:
     """The places of all elements that are true, an array of indices for each dimension. A mask
     among indices stands for these arrays."""
-    import numpy as np
-
     places = np.nonzero(mask)
     check_count(number, count, len(places[0]))
     return places
@@ -76,8 +66,6 @@ def selected_sizes(x, mask, count, _number):
              sizes=selected_sizes, dtypes=ANY)
 def masked_select(x: np.ndarray, mask: np.ndarray, count: int, number: int) -> np.ndarray:
     """All elements of x for which the mask is true; x and the mask are broadcast together."""
-    import numpy as np
-
     x, mask = np.broadcast_arrays(x, mask)
     check_count(number, count, int(np.count_nonzero(mask)))
     return x[mask]

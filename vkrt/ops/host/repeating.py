@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.host.nonzero import check_count
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import at_least, need_rank
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def repeated_sizes(repeats, count, _number):
@@ -23,8 +19,6 @@ def repeated_sizes(repeats, count, _number):
 def repeat_interleave(repeats: np.ndarray, count: int, number: int | None = None) -> np.ndarray:
     """Each number from 0 on, as often as its element of `repeats` says. The program says how many
     these are, or the data do: then it is count `number` (see `vkrt.ops.host.nonzero`)."""
-    import numpy as np
-
     if (repeats < 0).any():
         raise IndexError(f"repeats of {repeats.min()}")
     found = int(repeats.sum())

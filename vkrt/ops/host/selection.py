@@ -7,16 +7,13 @@ line, but for the most frequent element that of the last, as eager PyTorch mostl
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.host.reduction import line_of, order_of
 from vkrt.ops.reduction import extreme_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail, wrap
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def _chosen(x: np.ndarray, places: np.ndarray, dim: int, keepdim: bool | None
@@ -26,8 +23,6 @@ def _chosen(x: np.ndarray, places: np.ndarray, dim: int, keepdim: bool | None
     Args:
         places: of one element of each line, with a size of 1 in dimension `dim`.
     """
-    import numpy as np
-
     values = np.take_along_axis(line_of(x), places, dim)
     if keepdim and x.ndim:
         return values, places
@@ -36,16 +31,12 @@ def _chosen(x: np.ndarray, places: np.ndarray, dim: int, keepdim: bool | None
 
 def _numbers(x: np.ndarray, dim: int) -> np.ndarray:
     """How many elements of each line are not NaN."""
-    import numpy as np
-
     return np.count_nonzero(x == x, dim, keepdims=True)
 
 
 def _median(x: np.ndarray, dim: int, keepdim: bool | None, skips_nan: bool
             ) -> tuple[np.ndarray, np.ndarray]:
     """The lower of two middle elements. A line with NaN gives NaN, unless `skips_nan`."""
-    import numpy as np
-
     line = line_of(x)
     count, size = _numbers(line, dim), line.shape[dim]
     place = (np.maximum(count - 1, 0) // 2 if skips_nan
@@ -93,8 +84,6 @@ def kth_sizes(x, k, dim, keepdim):
 @host_kernel("aten::kthvalue.values", "self:T k:i dim:i? keepdim:b?", sizes=kth_sizes, dtypes=ANY)
 def kth_smallest(x, k, dim=-1, keepdim=False):
     """k counts from 1."""
-    import numpy as np
-
     dim = int(dim)
     order = order_of(line_of(x), dim, False)
     return _chosen(x, np.take(order, [int(k) - 1], dim), dim, keepdim)
@@ -107,8 +96,6 @@ def mode_sizes(x, dim, keepdim):
 @host_kernel("aten::mode.values", "self:T dim:i? keepdim:b?", sizes=mode_sizes, dtypes=ANY)
 def most_frequent(x, dim=-1, keepdim=False):
     """The smallest of equally frequent elements; no NaN is equal to another."""
-    import numpy as np
-
     dim = int(dim)
     line = np.moveaxis(line_of(x), dim, -1)
     order = order_of(line, -1, False)
