@@ -64,7 +64,7 @@ def _arg_sizes(x, dim, keepdim):
 
 
 @op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=_arg_sizes,
-    dtypes=INDEX, kernels="aten::{}.out")
+    dtypes=INDEX)
 def _arg(cx, node, x, dim, keepdim):
     _lower_arg(cx, x, node.outs[0], dim, keepdim, node.op == "aten.argmin.default")
 

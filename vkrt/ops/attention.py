@@ -149,7 +149,7 @@ def _places_sizes(value, cache, _start, places):
 
 
 @op("llama.update_cache_with_indices.default", "value:T cache:T! start_pos:i indices:T.int32",
-    sizes=_places_sizes, dtypes=FLOATS_ALIKE, kernels="llama::update_cache_with_indices.out",
+    sizes=_places_sizes, dtypes=FLOATS_ALIKE,
     convert="own", runtime_scalar=RuntimeScalarRule(("start_pos",), lambda *_args: ANY_START),
     indices=lambda _value, cache, _start, places: [Indices(places, cache.sizes[1])])
 def _update_cache_with_indices(cx, node, value, cache, _start, places):
@@ -162,7 +162,6 @@ def _update_cache_with_indices(cx, node, value, cache, _start, places):
 
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "
     "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=floats_and_mask(4),
-    kernels="llama::custom_sdpa.out",
     runtime_scalar=RuntimeScalarRule(
         ("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, mask, _dropout, causal, scale):

@@ -73,28 +73,27 @@ def _whole(relation: str, scalar: float) -> tuple[str, int]:
 
 @pointwise(
     "aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
-    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.Tensor_out", convert="common")
+    "self:T other:T", sizes=together, dtypes=BOOL, convert="common")
 def _compare(cx, node, x, y):
     compare(cx, node.outs[0], node.name.upper(), x, y)
 
 
 @pointwise(
     "aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
-    "self:T other:n", sizes=same, dtypes=BOOL, kernels="aten::{}.Scalar_out")
+    "self:T other:n", sizes=same, dtypes=BOOL)
 def _compare_scalar(cx, node, x, number):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, as_float(number))
 
 
-@pointwise("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
-    kernels="aten::{}.out")
+@pointwise("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL)
 def _is(cx, node, x):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, 0)
 
 
 @pointwise("aten.logical_and.default aten.logical_or.default aten.logical_xor.default",
-    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
+    "self:T other:T", sizes=together, dtypes=BOOL, convert="common")
 @pointwise("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor",
-    "self:T other:T", sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
+    "self:T other:T", sizes=together, dtypes=WHOLE)
 def _combine(cx, node, x, y):
     # logical_and, bitwise_and: AND
     relation, out = node.name.split("_")[1].upper(), node.outs[0]
@@ -104,8 +103,8 @@ def _combine(cx, node, x, y):
         binary(cx, out, relation, x, y)
 
 
-@pointwise("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
-@pointwise("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE, kernels="aten::{}.out")
+@pointwise("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL)
+@pointwise("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE)
 def _not(cx, node, x):
     if node.outs[0].dtype == "bool":
         compare_scalar(cx, node.outs[0], "EQ", x, 0)

@@ -63,7 +63,7 @@ def _cat_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.out", rows=RowRule(_cat_windows))
+    rows=RowRule(_cat_windows))
 def _cat(cx, node, tensors, dim):
     concatenate(cx, node.outs[0], tensors, dim)
 
@@ -77,8 +77,7 @@ def stack_sizes(tensors, dim):
     return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
 
 
-@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.out")
+@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED)
 def _stack(cx, node, tensors, dim):
     out = node.outs[0]
     dim = dimension(dim or 0, out.rank)
@@ -176,7 +175,7 @@ def slice_scatter_sizes(x, source, dim, start, end, step):
 
 
 @op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
-    sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    sizes=slice_scatter_sizes, dtypes=FIRST, convert="one")
 def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
     dim = dimension(dim, tensor.rank)
     start = slice_end(start, tensor.sizes[dim], 0)
@@ -189,7 +188,7 @@ def select_scatter_sizes(x, source, dim, index):
 
 
 @op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    dtypes=FIRST, convert="one")
 def _select_scatter(cx, node, tensor, part, dim, index):
     dim = dimension(dim, tensor.rank)
     sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
@@ -256,28 +255,25 @@ def filled_sizes(size, *_value):
     return (tuple(at_least(number, 0, "size") for number in size),)
 
 
-@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY,
-    kernels="aten::{}.out")
+@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY)
 @op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
     kernels="aten::{}.out aten::fill.Scalar_out")
 def _full(cx, node, _like, value):
     fill(cx, node.outs[0], value)
 
 
-@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY,
-    kernels="aten::{}.out")
+@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY)
 def _scalar_tensor(cx, node, value):
     fill(cx, node.outs[0], value)
 
 
 # aten.empty is filled with zeros, too: its contents are undefined.
-@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
+@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY,
     adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out",
                            "aten::empty_permuted.out", "aten::empty_strided.out"),
                           lambda args: args[:1]))
-@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out")
-@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,
-    kernels="aten::{}.out")
+@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY)
+@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY)
 def _zeros_or_ones(cx, node, _like):
     fill(cx, node.outs[0], int(node.op.startswith("aten.ones")))
 
@@ -295,8 +291,7 @@ def arange_sizes(start, end, step):
 
 
 @op("aten.arange.start_step", "start:n end:n step:n *:*", sizes=arange_sizes, dtypes=ANY,
-    kernels="aten::arange.start_out",
-    adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
+    kernels="aten::arange.start_out", adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
 def _arange(cx, node, start, _end, step):
     """For a result of integers, start and step are truncated first, as in torch."""
     out = node.outs[0]

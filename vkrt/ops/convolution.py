@@ -129,12 +129,10 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=EPILOGUES,
-    takes_residual=_takes_residual, rows=ROWS,
-    channels=ChannelRule(is_linear=False))
-@op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
-    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS,
-    channels=ChannelRule(is_linear=False))
+    multiply_adds=_multiply_adds, takes_activation=EPILOGUES, takes_residual=_takes_residual,
+    rows=ROWS, channels=ChannelRule(is_linear=False))
+@op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes, dtypes=ONE_FLOAT,
+    multiply_adds=_multiply_adds, rows=ROWS, channels=ChannelRule(is_linear=False))
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias); pointwise also activation(x * weight + bias + residual)."""

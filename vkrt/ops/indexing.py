@@ -48,7 +48,7 @@ def embedding_sizes(weight, indices, *_training):
 
 
 @op("aten.embedding.default", "weight:T indices:T.int32 padding_idx:i? scale_grad:b? sparse:b?",
-    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out", reads_rows=True,
+    sizes=embedding_sizes, dtypes=FIRST, reads_rows=True,
     indices=lambda weight, indices, *_training: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, indices, *_training):
     """Weight [V, E], indices [..]; the result is [.., E].
@@ -80,7 +80,7 @@ def index_select_sizes(x, dim, index):
 
 
 @op("aten.index_select.default", "self:T dim:i index:T.int32", sizes=index_select_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along, reads_rows=True)
+    dtypes=FIRST, indices=indices_along, reads_rows=True)
 def _index_select(cx, node, x, dim, index):
     """An index of sizes [n], or 0-d."""
     if x.rank == 0:
@@ -109,7 +109,7 @@ def indexed_sizes(x, indices):
 
 @op("aten.index.Tensor", "self:T indices:[T.int32?]",
     sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
-    kernels="aten::{}.Tensor_out", indices=indices_by_dimension, reads_rows=True)
+    indices=indices_by_dimension, reads_rows=True)
 def _index(cx, node, x, indices):
     """Indices are broadcast to common sizes. These replace the indexed dimensions, or come first
     where the indexed dimensions are not neighbours."""
@@ -251,7 +251,7 @@ def gather_sizes(x, dim, index, _sparse):
 
 
 @op("aten.gather.default", "self:T dim:i index:T.int32 sparse_grad:b?", sizes=gather_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
+    dtypes=FIRST, indices=indices_along)
 def _gather(cx, node, tensor, dim, index, _sparse):
     gather(cx, node.outs[0], tensor, dim, index)
 

@@ -82,7 +82,7 @@ def _int8_sizes(x, weight, scales):
 
 
 @op("aten._weight_int8pack_mm.default", "self:T mat2:T.int8 scales:T", sizes=_int8_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
+    dtypes=FLOATS_ALIKE, kernels="", multiply_adds=multiply_adds)
 def _int8_linear(cx, node, x, weight, scales):
     """x [.., K] times weight [N, K], times a scale for each row of the weight."""
     out = node.outs[0]

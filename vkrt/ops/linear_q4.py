@@ -189,11 +189,10 @@ def _group_scales(node: Node, inputs: int, outputs: int) -> dict[Tensor, Sizes]:
     return {node.args[2]: (inputs // node.args[3], _padded(outputs, 4))}
 
 
-@op("et_vk.linear_q4gsw.default",
-    "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales), of_row=1,
-    takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+@op("et_vk.linear_q4gsw.default", "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?",
+    sizes=linear_sizes, dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always,
+    in_views=True, channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales),
+    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node, x, _grouped)

@@ -165,7 +165,7 @@ def _linear_sizes(x, weight, bias):
 
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out",
+    multiply_adds=_multiply_adds,
     takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False),
     channels=ChannelRule())
@@ -256,9 +256,9 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
+    multiply_adds=_multiply_adds, rows=RowRule(_row_windows))
 @op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
+    multiply_adds=_multiply_adds, rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or batches of both."""
     if not is_float(node.outs[0].dtype):
@@ -283,7 +283,7 @@ def _times_column(cx, out: Tensor, a: Tensor, b: Tensor, alpha: float) -> None:
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
     dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
-    kernels="aten::{}.out", broadcasts="self", rows=RowRule(_biased_windows))
+    broadcasts="self", rows=RowRule(_biased_windows))
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""
     add_product(cx, node.outs[0], bias, a, b, beta, alpha)

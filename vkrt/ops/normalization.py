@@ -131,7 +131,7 @@ def _layer_norm_sizes(x, shape, weight, bias, _epsilon):
 
 
 @op("aten.native_layer_norm.default", "self:T normalized_shape:[i] weight:T? bias:T? eps:f",
-    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS),
     rows=except_along(lambda node: range(node.outs[0].rank)[-len(node.args[1]):]))
 def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     """Over the last dimensions."""
@@ -206,9 +206,8 @@ def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilo
     return x, (batch, groups), (batch, groups)
 
 
-@op("aten.native_group_norm.default",
-    "self:T weight:T? bias:T? N:i C:i HxW:i group:i eps:f", sizes=_group_norm_sizes,
-    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+@op("aten.native_group_norm.default", "self:T weight:T? bias:T? N:i C:i HxW:i group:i eps:f",
+    sizes=_group_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS))
 def _group_norm(cx, node, x, weight, bias, batch, channels, spatial, groups, epsilon):
     """Over groups of channels of [N, C, ..]."""
     source, (rows, width) = _channel_rows(cx, x, channels // groups)
@@ -237,7 +236,7 @@ def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
 
 @op("aten._native_batch_norm_legit_no_training.default",
     "self:T weight:T? bias:T? running_mean:T running_var:T momentum:f eps:f",
-    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS),
     rows=except_along(lambda _node: {1}))
 def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     """By running moments of the channels of [N, C, ..]."""
@@ -263,7 +262,7 @@ def _own_moments_sizes(x, weight, bias, training, *_numbers):
 
 @op("aten._native_batch_norm_legit.no_stats",
     "input:T weight:T? bias:T? training:b momentum:f eps:f", sizes=_own_moments_sizes,
-    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.no_stats_out")
+    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS))
 def _batch_norm_of_own_moments(cx, node, x, weight, bias, _training, _momentum, epsilon):
     """By the moments that each channel of [N, C, ..] has itself, over all images."""
     channels = x.sizes[1]

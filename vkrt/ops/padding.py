@@ -35,7 +35,7 @@ def constant_pad_sizes(x, pad, _value):
 
 
 @op("aten.constant_pad_nd.default", "self:T pad:[i] value:n", sizes=constant_pad_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    dtypes=FIRST, convert="one")
 def _constant_pad_nd(cx, node, tensor, pads, value):
     out = node.outs[0]
     pad(cx, out, tensor, _before(pads, tensor.rank), number_of(value, out.dtype))
@@ -118,8 +118,7 @@ def mirrored_sizes(x, pads, count, reflects):
 
 def _declare(name: str, count: int) -> None:
     @op(f"aten.{name}_pad{count}d.default", "self:T padding:[i]",
-        sizes=lambda x, pads: mirrored_sizes(x, pads, count, name == "reflection"), dtypes=ONE,
-        kernels="aten::{}.out")
+        sizes=lambda x, pads: mirrored_sizes(x, pads, count, name == "reflection"), dtypes=ONE)
     def _mirrored_pad(cx, node, tensor, pads):
         pad(cx, node.outs[0], tensor, _before(pads, tensor.rank), border=MIRRORED[name])
 
@@ -137,7 +136,7 @@ def roll_sizes(x, shifts, dims):
 
 
 @op("aten.roll.default", "self:T shifts:[i] dims:[i]?", sizes=roll_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", convert="one")
+    convert="one")
 def _roll(cx, node, tensor, shifts, dims):
     """Elements moved along dimensions, from behind the end to the front again; without dimensions,
     the elements of the flattened tensor."""

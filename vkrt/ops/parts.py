@@ -97,15 +97,14 @@ def select(cx, x: Tensor, out: Tensor, dim: int, index: int) -> None:
         part(cx, x, out, dim, index, selects=True)
 
 
-@op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out")
+@op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST)
 def _select_copy(cx, node, x, dim, index):
     dim = dimension(dim, x.rank)
     select(cx, x, node.outs[0], dim, index % x.sizes[dim])
 
 
 @op("aten.slice_copy.Tensor", "self:T dim:i start:i? end:i? step:i?", sizes=slice_sizes,
-    dtypes=FIRST, kernels="aten::{}.Tensor_out",
+    dtypes=FIRST,
     runtime_scalar=RuntimeScalarRule(
         ("start", "end"), lambda x, dim, start, end, _step: x.sizes[dim] - (end - start),
         fits=slice_fits, is_reason=False))
@@ -118,8 +117,7 @@ def _slice_copy(cx, node, x, dim, start, _end, step):
     part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
 
 
-@op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes,
-    dtypes=FIRST, kernels="aten::{}.out")
+@op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes, dtypes=FIRST)
 def _split_with_sizes_copy(cx, node, x, _sizes, dim):
     split(cx, x, node.outs, dimension(dim, x.rank))
 
@@ -140,8 +138,7 @@ def unbind_sizes(x, dim):
     return ((*x[:dim], *x[dim + 1:]),) * x[dim]
 
 
-@op("aten.unbind_copy.int", "self:T dim:i?", sizes=unbind_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out")
+@op("aten.unbind_copy.int", "self:T dim:i?", sizes=unbind_sizes, dtypes=FIRST)
 def _unbind_copy(cx, node, x, dim):
     for index, out in enumerate(node.outs):
         if cx.used(out):
@@ -157,8 +154,7 @@ def chunk_sizes(x, size, dim):
     return tuple((*x[:dim], min(size, x[dim] - start), *x[dim + 1:]) for start in starts)
 
 
-@op("aten.split_copy.Tensor", "self:T split_size:i dim:i?", sizes=chunk_sizes, dtypes=FIRST,
-    kernels="aten::{}.Tensor_out")
+@op("aten.split_copy.Tensor", "self:T split_size:i dim:i?", sizes=chunk_sizes, dtypes=FIRST)
 def _split_copy(cx, node, x, _size, dim):
     split(cx, x, node.outs, dimension(dim or 0, x.rank))
 
@@ -173,8 +169,7 @@ def narrow_sizes(x, dim, start, length):
     return ((*x[:dim], length, *x[dim + 1:]),)
 
 
-@op("aten.narrow_copy.default", "self:T dim:i start:i length:i", sizes=narrow_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+@op("aten.narrow_copy.default", "self:T dim:i start:i length:i", sizes=narrow_sizes, dtypes=FIRST)
 def _narrow_copy(cx, node, x, dim, start, _length):
     dim = dimension(dim, x.rank)
     part(cx, x, node.outs[0], dim, start + x.sizes[dim] if start < 0 else start)
@@ -191,7 +186,7 @@ def diagonal_sizes(x, offset, dim1, dim2):
 
 
 @op("aten.diagonal_copy.default", "self:T offset:i? dim1:i? dim2:i?", sizes=diagonal_sizes,
-    dtypes=FIRST, kernels="aten::{}.out")
+    dtypes=FIRST)
 def _diagonal_copy(cx, node, x, offset, dim1, dim2):
     """The elements whose indices in two dimensions are `offset` apart, as a new last dimension."""
     out, offset = node.outs[0], offset or 0
@@ -211,8 +206,7 @@ def triangle_sizes(x, _diagonal):
     return (x,)
 
 
-@op("aten.tril.default aten.triu.default", "self:T diagonal:i?", sizes=triangle_sizes, dtypes=ONE,
-    kernels="aten::{}.out")
+@op("aten.tril.default aten.triu.default", "self:T diagonal:i?", sizes=triangle_sizes, dtypes=ONE)
 def _triangle(cx, node, x, diagonal):
     """The matrices of the last two dimensions with zeros above or below a diagonal."""
     source = cx.read(x, row_major(x.rank))

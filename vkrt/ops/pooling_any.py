@@ -69,11 +69,10 @@ def _declare(count: int) -> None:
     def largest_sizes(x, kernel, stride, padding, dilation, ceil_mode):
         return (pooled(x, kernel, stride, padding, dilation, ceil_mode, count),)
 
-    @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+    @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT)
     @op(f"aten.max_pool{count}d_with_indices.default", _LARGEST,
         sizes=lambda *args: largest_sizes(*args) * 2, dtypes=ONE_FLOAT, further=(INT32,),
-        kernels="aten::{}.out", convert="own")
+        convert="own")
     def _max_pool(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
         """An index is (z * H + y) * W + x."""
         _largest(cx, node, x, count, _window(count, kernel, stride, padding, dilation),
@@ -83,8 +82,7 @@ def _declare(count: int) -> None:
         return averaged_sizes(x, kernel, stride, padding, ceil_mode, include_padding, divisor,
                               count)
 
-    @op(f"aten.avg_pool{count}d.default", _AVERAGE, sizes=averaged, dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+    @op(f"aten.avg_pool{count}d.default", _AVERAGE, sizes=averaged, dtypes=ONE_FLOAT)
     def _avg_pool(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
         among = COUNT_IMAGE if include_padding is False else COUNT_PADDED
         _pool(cx, "pool_mean", node.outs, x, count,
@@ -118,7 +116,7 @@ def _adaptive_sizes(x: Sizes, size: Sizes, count: int) -> Sizes:
 def _declare_adaptive(count: int) -> None:
     @op(f"aten.adaptive_max_pool{count}d.default", "self:T output_size:[i]",
         sizes=lambda x, size: (_adaptive_sizes(x, size, count),) * 2, dtypes=ONE_FLOAT,
-        further=(INT32,), kernels="aten::{}.out", convert="own")
+        further=(INT32,), convert="own")
     def _max_pool(cx, node, x, _size):
         if _is_all(node.outs[0], count) and not cx.used(node.outs[1]):
             _reduce(cx, node.outs[0], x, count, "MAX")
@@ -130,8 +128,7 @@ def _declare_adaptive(count: int) -> None:
         count, f"aten._adaptive_avg_pool{count}d.default aten.adaptive_avg_pool{count}d.default")
 
     @op(names, "self:T output_size:[i]",
-        sizes=lambda x, size: (_adaptive_sizes(x, size, count),), dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+        sizes=lambda x, size: (_adaptive_sizes(x, size, count),), dtypes=ONE_FLOAT)
     def _avg_pool(cx, node, x, _size):
         out = node.outs[0]
         if _is_all(out, count):

@@ -67,8 +67,7 @@ def _sizes(x, scale, zero, least, most):
 
 
 @op("quantized_decomposed.quantize_per_tensor.default",
-    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:-", sizes=_sizes, dtypes=QUANTIZED,
-    kernels="quantized_decomposed::{}.out")
+    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:-", sizes=_sizes, dtypes=QUANTIZED)
 def quantize(cx, node, x, scale, zero, least, most):
     """clamp(round(x / scale) + zero, least, most), ties to even."""
     source = cx.read(x)
@@ -84,7 +83,7 @@ def quantize_into(cx, result: Operand, source: Operand, scale: float, zero: int,
 
 @op("quantized_decomposed.dequantize_per_tensor.default",
     "input:T.int8|uint8 scale:f zero_point:i quant_min:i quant_max:i dtype:- out_dtype:-",
-    sizes=_sizes, dtypes=REALS, kernels="quantized_decomposed::{}.out")
+    sizes=_sizes, dtypes=REALS)
 def dequantize(cx, node, x, scale, zero, _least, _most):
     """(x - zero) * scale."""
     source = cx.read(x)

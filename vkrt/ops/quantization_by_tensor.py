@@ -144,30 +144,27 @@ def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tenso
 
 
 @op("quantized_decomposed.quantize_per_channel.default",
-    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4),
-    kernels="quantized_decomposed::{}.out")
+    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4))
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
     dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least,
                 most, False)
 
 
 @op("quantized_decomposed.dequantize_per_channel.default",
-    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS,
-    kernels="quantized_decomposed::{}.out")
+    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS)
 def _dequantize_channels(cx, node, x, scales, zeros, axis, _least, _most):
     dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
 
 
 @op("quantized_decomposed.quantize_per_token.default", f"{REAL} {STEPS.format('')} {RANGE}",
-    sizes=_token_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.out")
+    sizes=_token_sizes, dtypes=quantized(3))
 def _quantize_tokens(cx, node, x, scales, zeros, least, most):
     dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes), least, most,
             True)
 
 
 @op("quantized_decomposed.dequantize_per_token.default",
-    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS,
-    kernels="quantized_decomposed::{}.out")
+    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS)
 def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
     dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes))
 

@@ -71,7 +71,7 @@ def _choose_for_rows(cx, node, x, _mapping, _block, low, high, smallest, _keep):
 
 
 @op("quantized_decomposed.choose_qparams_per_token_asymmetric.default", "input:T dtype:-",
-    sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS, kernels="quantized_decomposed::{}.out")
+    sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS)
 def _choose_for_tokens(cx, node, x):
     """A scale and a zero point for each row of x [.., K], for all of int8."""
     _choose(cx, node.outs, x, qparams_limits(x, -128, 127, TOKEN_SMALLEST))

@@ -276,22 +276,19 @@ def _prod(cx, node, x, dim, keepdim):
     lower_reduction(cx, x, node.outs[0], (dim,), keepdim, "PROD")
 
 
-@op("aten.prod.default", "self:T dtype:-", sizes=_all_sizes, dtypes=ANY, kernels="aten::prod.out",
-    convert="one")
+@op("aten.prod.default", "self:T dtype:-", sizes=_all_sizes, dtypes=ANY, convert="one")
 def _prod_of_all(cx, node, x):
     lower_reduction(cx, x, node.outs[0], None, False, "PROD")
 
 
 @op("aten.amax.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amax.out", adapted={"aten::max.unary_out": lambda args: (*args[:1], [])},
-    rows=KEPT_ROWS)
+    adapted={"aten::max.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
 def _amax(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "MAX")
 
 
 @op("aten.amin.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amin.out", adapted={"aten::min.unary_out": lambda args: (*args[:1], [])},
-    rows=KEPT_ROWS)
+    adapted={"aten::min.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
 def _amin(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "MIN")
 
@@ -305,7 +302,7 @@ def _variance_sizes(x, dims, correction, keepdim):
 
 
 @op("aten.var.correction", "self:T dim:[i]? correction:n? keepdim:b?", sizes=_variance_sizes,
-    dtypes=ONE_FLOAT, kernels="aten::var.correction_out")
+    dtypes=ONE_FLOAT)
 @op("aten.var.dim", "self:T dim:[i]? unbiased:b? keepdim:b?", sizes=_variance_sizes,
     dtypes=ONE_FLOAT, kernels="aten::var.out")
 def _variance(cx, node, x, dims, correction, keepdim):
@@ -313,8 +310,7 @@ def _variance(cx, node, x, dims, correction, keepdim):
 
 
 @op("aten.var_mean.correction", "self:T dim:[i]? correction:n? keepdim:b?",
-    sizes=lambda *args: _variance_sizes(*args) * 2, dtypes=ONE_FLOAT,
-    kernels="aten::var_mean.correction_out")
+    sizes=lambda *args: _variance_sizes(*args) * 2, dtypes=ONE_FLOAT)
 def _variance_and_mean(cx, node, x, dims, correction, keepdim):
     variance, mean = node.outs
     # The mean comes first: the variance may take the memory of x.
@@ -342,8 +338,7 @@ def _truth_sizes(x, dims, keepdim):
     return _left(x, wrap_all(dims, len(x), "dim"), keepdim)
 
 
-@op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL,
-    kernels="aten::{}.dims_out")
+@op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL)
 def _truth(cx, node, x, dims, keepdim):
     """Whether any or every element is not zero."""
     out, function = node.outs[0], "MAX" if node.op.startswith("aten.any.") else "MIN"

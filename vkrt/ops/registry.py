@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -38,21 +38,25 @@ from vkrt.ops.sizes import together
 _DECLARED: dict[str, Operator] = {}
 _KERNELS: dict[str, Kernel] = {}
 
+# Namespaces of operators of which ExecuTorch has portable kernels
+WITH_KERNELS = ("aten", "dim_order_ops", "llama", "quantized_decomposed")
+
 # Gives the operator's arguments for a kernel's
 Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-       kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
+       kernels: str | None = None, adapted: Mapping[str, Adapter] = MappingProxyType({}),
        convert: str | None = None, further: Sequence[Allowed] | None = None,
-       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "", **others: Any
-       ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "",
+       is_host: bool = False, **others: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as the lowering of the operators of these names (see `Operator`).
 
     Args:
         names: one or more, with blanks between.
         kernels: portable kernels that are the same operators: the device does these outside of
-            delegates too. "{}" stands for the operator's name without namespace and overload.
+            delegates too. "{}" stands for the operator's name without namespace and overload. By
+            default the out variant of each operator of `WITH_KERNELS`.
         adapted: such kernels with other arguments than the operator's, each with the function that
             gives the operator's arguments.
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
@@ -68,10 +72,13 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function,
-                              broadcasts=repeated, **others))
-            for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
-                kernel = kernel.format(name.split(".")[1])
+            if name in _DECLARED:
+                raise ValueError(f"operator {name} is declared twice")
+            _DECLARED[name] = Operator(name, parameters, sizes, dtypes, further, function, is_host,
+                                       broadcasts=repeated, **others)
+            own = _out_variant(name) if kernels is None else kernels
+            for kernel, adapter in {**dict.fromkeys(own.split(), tuple), **adapted}.items():
+                kernel = kernel.format(_word(name))
                 if kernel in _KERNELS:
                     raise ValueError(f"kernel {kernel} is two operators")
                 _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter, suits)
@@ -80,30 +87,18 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
     return declare
 
 
-def _declare(operator: Operator) -> None:
-    if operator.name in _DECLARED:
-        raise ValueError(f"operator {operator.name} is declared twice")
-    _DECLARED[operator.name] = operator
+def _out_variant(name: str) -> str:
+    """The kernel that writes the result of an operator to a tensor that it is given."""
+    namespace, word, overload = name.split(".")
+    if namespace not in WITH_KERNELS:
+        return ""
+    return f"{namespace}::{word}.{'out' if overload == 'default' else overload + '_out'}"
 
 
-def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-                further: Sequence[Allowed] | None = None, broadcasts: str = ""
-                ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares a function as the kernels of these names on the host.
-
-    The function gets the positional arguments of the program, without the out tensors and with
-    arrays in the place of tensors. It returns the result, or a tuple of the results.
-    """
-
-    parameters = Schema(schema)
-
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, True,
-                              broadcasts=broadcasts.split()))
-        return function
-
-    return declare
+# Declares a function as kernels on the host. It gets the positional arguments of the program,
+# without the out tensors and with arrays in the place of tensors. It returns the result, or a tuple
+# of the results.
+host_kernel = partial(op, kernels="", is_host=True)
 
 
 @cache

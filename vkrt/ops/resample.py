@@ -36,7 +36,7 @@ def _shuffled_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=pixel_shuffle_sizes, dtypes=ONE,
-    kernels="aten::{}.out", rows=RowRule(_shuffled_windows))
+    rows=RowRule(_shuffled_windows))
 def _pixel_shuffle(cx, node, x, factor):
     pixel_shuffle(cx, node.outs[0], x, factor)
 
@@ -71,7 +71,7 @@ def pixel_unshuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
 
 
 @op("aten.pixel_unshuffle.default", "self:T downscale_factor:i", sizes=pixel_unshuffle_sizes,
-    dtypes=ONE, kernels="aten::{}.out")
+    dtypes=ONE)
 def _pixel_unshuffle(cx, node, x, factor):
     """[.., C, H * r, W * r] -> [.., C * r * r, H, W]."""
     out = node.outs[0]
@@ -102,7 +102,7 @@ def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
 
 @op("aten.grid_sampler_2d.default",
     "self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
-    sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT, kernels="aten::{}.out")
+    sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT)
 def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
     """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest, 2 bicubic; padding
     0 is zeros, 1 border, 2 reflection."""

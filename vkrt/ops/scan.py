@@ -30,7 +30,7 @@ def _is_short(args: Sequence[Any]) -> bool:
 
 
 @op("aten.cumsum.default aten.cumprod.default", "self:T dim:i dtype:-", sizes=running_sizes,
-    dtypes=ANY, kernels="aten::{}.out", convert="one", suits=_is_short)
+    dtypes=ANY, convert="one", suits=_is_short)
 def _running(cx, node, x, dim):
     out = node.outs[0]
     if x.rank == 0 or not x.numel:

@@ -113,27 +113,25 @@ def _is_short(args: Sequence[Any]) -> bool:
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    kernels="aten::scatter.src_out", convert="first", suits=_is_short, indices=indices_along)
+    convert="first", suits=_is_short, indices=indices_along)
 def _scatter(cx, node, x, dim, index, source):
     _put(cx, node.outs[0], x, dim, index, source)
 
 
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    kernels="aten::scatter.value_out", convert="first", suits=_is_short, indices=indices_along)
+    convert="first", suits=_is_short, indices=indices_along)
 def _scatter_number(cx, node, x, dim, index, value):
     _put(cx, node.outs[0], x, dim, index, value)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="first", suits=_is_short,
-    indices=indices_along)
+    dtypes=FIRST, convert="first", suits=_is_short, indices=indices_along)
 def _scatter_add(cx, node, x, dim, index, source):
     _put(cx, node.outs[0], x, dim, index, source, "SUM")
 
 
-@op("aten.scatter_reduce.two",
-    "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
-    kernels="aten::scatter_reduce.two_out", convert="first", indices=indices_along)
+@op("aten.scatter_reduce.two", "self:T dim:i index:T.int32 src:T reduce:s include_self:b?",
+    sizes=reduced_sizes, dtypes=FIRST, convert="first", indices=indices_along)
 def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
     _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
 

@@ -49,13 +49,13 @@ def bucket_sizes(x, boundaries, *_how):
 
 
 @op("aten.bucketize.Tensor", "self:T boundaries:T out_int32:b? right:b?", sizes=bucket_sizes,
-    dtypes=INDEX, kernels="aten::{}.Tensor_out")
+    dtypes=INDEX)
 def _bucketize(cx, node, x, boundaries, _out_int32, right):
     _search(cx, node.outs[0], boundaries, x, bool(right))
 
 
 @op("aten.bucketize.Scalar", "self:n boundaries:T out_int32:b? right:b?", sizes=bucket_sizes,
-    dtypes=INDEX, kernels="aten::{}.Scalar_out")
+    dtypes=INDEX)
 def _bucketize_number(cx, node, number, boundaries, _out_int32, right):
     _search_number(cx, node.outs[0], boundaries, number, bool(right))
 
@@ -95,13 +95,13 @@ _REST = "out_int32:b? right:b? side:s? sorter:T.int32?"
 
 
 @op("aten.searchsorted.Tensor", f"sorted_sequence:T self:T {_REST}", sizes=search_sizes,
-    dtypes=INDEX, kernels="aten::{}.Tensor_out", indices=_sorters)
+    dtypes=INDEX, indices=_sorters)
 def _searchsorted(cx, node, rows, x, _out_int32, right, side, sorter):
     _search(cx, node.outs[0], _sorted(cx, rows, sorter), x, bool(right) or side == "right")
 
 
 @op("aten.searchsorted.Scalar", f"sorted_sequence:T self:n {_REST}", sizes=search_sizes,
-    dtypes=INDEX, kernels="aten::{}.Scalar_out", indices=_sorters)
+    dtypes=INDEX, indices=_sorters)
 def _searchsorted_number(cx, node, rows, number, _out_int32, right, side, sorter):
     _search_number(cx, node.outs[0], _sorted(cx, rows, sorter), number,
                    bool(right) or side == "right")

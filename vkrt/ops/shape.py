@@ -70,15 +70,13 @@ VIEWED = RowRule(_same_rows, _viewed_strip)
 
 
 @op("aten.view.default aten._unsafe_view.default", "self:T size:[i]", sizes=view_sizes,
-    dtypes=FIRST, rows=VIEWED)
+    dtypes=FIRST, kernels="", rows=VIEWED)
 @op("aten.view_copy.default", "self:T size:[i]", sizes=view_sizes, dtypes=FIRST,
     kernels="aten::{}.out executorch_prim::et_view.default", rows=VIEWED)
-@op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dims_out", rows=RESHAPED)
-@op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dim_out", rows=RESHAPED)
+@op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST, rows=RESHAPED)
+@op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST, rows=RESHAPED)
 @op("aten.unsqueeze_copy.default", "self:T dim:i", sizes=unsqueeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", rows=RESHAPED)
+    rows=RESHAPED)
 def _view(cx, node, x, _sizes):
     reshape(cx, x, node.outs[0])
 
@@ -91,11 +89,10 @@ def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
 
 @op("et_vk.prepack.default", "self:T *:*", sizes=same, dtypes=FIRST)
 @op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
-    kernels="dim_order_ops::{}.out", rows=POINTWISE)
+    rows=POINTWISE)
 @op("aten.clone.default", "self:T *:*", sizes=same, dtypes=FIRST,
     kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out", rows=POINTWISE)
-@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out",
-    rows=POINTWISE)
+@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, rows=POINTWISE)
 def _clone(cx, node, x):
     if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where):
         return
@@ -140,21 +137,21 @@ def _permuted_rows(node: Node, dim: int) -> Windows:
 PERMUTED = RowRule(_permuted_rows)
 
 
-@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, rows=PERMUTED)
+@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, kernels="",
+    rows=PERMUTED)
 @op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", rows=PERMUTED)
+    rows=PERMUTED)
 def _permute_copy(cx, node, x, dims):
     _permute(cx, node, x, tuple(dimension(d, x.rank) for d in dims))
 
 
-@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, kernels="aten::{}.out",
-    rows=PERMUTED)
+@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, rows=PERMUTED)
 def _t_copy(cx, node, x):
     _permute(cx, node, x, tuple(reversed(range(x.rank))))
 
 
 @op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out", rows=PERMUTED)
+    rows=PERMUTED)
 def _transpose_copy(cx, node, x, dim0, dim1):
     a, b = dimension(dim0, x.rank), dimension(dim1, x.rank)
     order = list(range(x.rank))
@@ -197,7 +194,7 @@ def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
 
 
 @op("aten.expand_copy.default", "self:T size:[i] implicit:b?", sizes=expand_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", broadcasts="self")
+    broadcasts="self")
 def _expand_copy(cx, node, x, _size, _implicit):
     out = node.outs[0]
     if x.numel == out.numel:
@@ -208,8 +205,7 @@ def _expand_copy(cx, node, x, _size, _implicit):
     emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
-@op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+@op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST)
 def _repeat(cx, node, x, repeats):
     out = node.outs[0]
     if x.numel == out.numel:
@@ -242,7 +238,7 @@ def flip_sizes(x, dims):
     return (x,)
 
 
-@op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST, kernels="aten::{}.out")
+@op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST)
 def _flip(cx, node, x, dims):
     flipped = {dimension(d, x.rank) for d in dims}
     source = source_of(cx, x, node.outs[0])
@@ -268,8 +264,7 @@ def unfold_sizes(x, dim, size, step):
     return ((*x[:dim], (length - size) // step + 1, *x[dim + 1:], size),)
 
 
-@op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+@op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST)
 def _unfold_copy(cx, node, x, dim, _size, step):
     """Windows of a dimension, their elements as a new last dimension."""
     out = node.outs[0]
@@ -296,7 +291,7 @@ def as_strided_sizes(x, size, stride, offset):
 
 
 @op("aten.as_strided_copy.default", "self:T size:[i] stride:[i] storage_offset:i?",
-    sizes=as_strided_sizes, dtypes=FIRST, kernels="aten::{}.out")
+    sizes=as_strided_sizes, dtypes=FIRST)
 def _as_strided_copy(cx, node, x, _size, strides, offset):
     """Elements of x by their numbers, with x contiguous."""
     out = node.outs[0]

@@ -32,7 +32,7 @@ def _sizes(x, dim, _half_to_float):
 
 
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
-    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out", rows=ROWS)
+    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, rows=ROWS)
 def _softmax(cx, node, x, dim, _half_to_float):
     softmax(cx, node.outs[0], x, dim,
             LOGARITHM if node.op == "aten._log_softmax.default" else PLAIN)

@@ -126,8 +126,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
     scales = " ".join(f"scales_{side}:f?" for side in "dhw"[-count:])
 
     @op(f"aten.{name}.default", f"self:T output_size:[i]{align} {scales}",
-        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=dtypes,
-        kernels="aten::{}.out")
+        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=dtypes)
     def _by_sizes(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[aligns:], function, aligns and numbers[0], antialias)
 
@@ -151,7 +150,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
 
     @op(f"aten.{name}.vec", f"input:T output_size:[i]?{align} scale_factors:[f]?",
         sizes=lambda x, size, *numbers: _resampled(x, size, numbers[-1], count), dtypes=dtypes,
-        kernels="aten::{}.vec_out", rows=RowRule(row_windows, strip))
+        rows=RowRule(row_windows, strip))
     def _by_either(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[-1] or (None,) * count, function,
                   aligns and numbers[0], antialias)

@@ -22,9 +22,8 @@ def delta_sizes(query, key, value, decay, beta, state):
     return (tuple(value), tuple(state))
 
 
-@host_kernel("llama::gated_delta_rule.out",
-             "query:T key:T value:T decay:T beta:T initial_state:T", sizes=delta_sizes,
-             dtypes=ONE_FLOAT)
+@host_kernel("llama::gated_delta_rule.out", "query:T key:T value:T decay:T beta:T initial_state:T",
+             sizes=delta_sizes, dtypes=ONE_FLOAT)
 def gated_delta_rule(query, key, value, decay, beta, state):
     """For each token the matrix decays, and is corrected by the difference between the token's
     value and the matrix's product with its key. The result is the product with the query."""
