@@ -162,8 +162,7 @@ class Lowering(Placing):
             if operand.storage.is_image or sizes != tensor.sizes:
                 source = operand
                 operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
-                walk = strided_copy.Walk(source.sizes, source.strides())
-                strided_copy.emit(self, operand, source, walk)
+                strided_copy.copy_strided(self, operand, source, source.dims())
         return self.seen_flat(operand)
 
     def seen_flat(self, operand: Operand) -> Operand:

@@ -9,7 +9,7 @@ from vkrt.ops.dtypes import FIRST, INDEX, INT32
 from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
-from vkrt.ops.strided_copy import Walk, emit, variant
+from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -55,7 +55,7 @@ def _flattened(cx, source: Operand) -> Operand:
     if len(source.sizes) < 2 or flat[0] == source.packed:
         return source.with_view(flat, (0,))
     result = cx.temporary(flat, source.dtype, (0,))
-    emit(cx, result, source, Walk(source.sizes, source.strides()))
+    copy_strided(cx, result, source, source.dims())
     return result
 
 

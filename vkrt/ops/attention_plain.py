@@ -18,7 +18,8 @@ from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.score_blocks import blocks_for
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.softmax import GUARDED, PLAIN, softmax
-from vkrt.ops.strided import Strided, joined
+from vkrt.ops.strided import Strided
+from vkrt.ops.strided_copy import joined
 from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
 
 
@@ -196,6 +197,5 @@ def _heads(where: Strided, count: int) -> Strided:
 def _repeated(cx, mask: Tensor, sizes: Sequence[int]) -> Strided:
     """A mask broadcast to the sizes of scores: repeated dimensions have stride 0."""
     source = cx.read_lifted(mask, row_major(len(sizes)))
-    return Strided(source, tuple(
-        joined([(size, 0 if own == 1 else stride)])
-        for size, own, stride in zip(sizes, source.sizes, source.strides(), strict=True)))
+    return Strided(source, tuple(joined([(size, 0 if own == 1 else stride)])
+                                 for size, (own, stride) in zip(sizes, source.dims(), strict=True)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vkrt.ops import strided_copy
-from vkrt.ops.strided_copy import Walk
+from vkrt.ops.strided_copy import StridedDim
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
@@ -96,15 +96,14 @@ class Broadcast:
 def expanded(cx, source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Operand:
     """A temporary with `source`, of the same rank, repeated along its dimensions of size 1."""
     result = cx.temporary(sizes, source.dtype, order)
-    strided_copy.emit(cx, result, source, expansion(source, sizes, order))
+    strided_copy.copy_strided(cx, result, source, expansion(source, sizes, order))
     return result
 
 
-def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Walk:
-    """The walk that repeats `source` along its dimensions of size 1."""
-    strides = source.strides()
-    return Walk(tuple(sizes[d] for d in order),
-                tuple(0 if source.sizes[d] == 1 else strides[d] for d in order))
+def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> list[StridedDim]:
+    """The strided copy that repeats `source` along its dimensions of size 1."""
+    return [(sizes[d], 0 if own == 1 else stride)
+            for d, (own, stride) in zip(order, source.dims(order), strict=True)]
 
 
 def lifted_order(order: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from vkrt.ops.parts import select_sizes, slice_sizes
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import viewed
 from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -113,11 +113,9 @@ def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
     inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
     unit = 4 if packed else 1
     total = -(-result.sizes[dim] // unit)
-    strides = source.strides()
-    walk = Walk(tuple(source.sizes[d] for d in order), tuple(strides[d] for d in order))
     size = -(-source.sizes[dim] // unit)
-    emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
-         offset=start // unit * inner)
+    copy_strided(cx, result, source, source.dims(order), run=size * inner,
+                 gap=(total - size) * inner, offset=start // unit * inner)
 
 
 @op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
@@ -230,7 +228,7 @@ def _copy(cx, node, _x, source):
     lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
     if lifted.dtype != out.dtype:
         lifted = convert(cx, lifted, out.dtype)
-    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
+    copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
 # Tensors of numbers

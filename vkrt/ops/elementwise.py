@@ -153,8 +153,6 @@ def _leaky_relu(cx, node, x, slope):
     unary(cx, node.outs[0], "LEAKY_RELU", x, slope)
 
 
-
-
 def _gelu_sizes(x, approximate):
     if approximate not in GELU:
         fail("approximate", f"expected one of {tuple(GELU)}, got {approximate!r}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from vkrt.errors import UnsupportedError
@@ -20,7 +21,7 @@ from vkrt.ops.dtypes import FIRST
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
-from vkrt.ops.strided_copy import MAX_DIMS, Walk
+from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, joined
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -176,7 +177,7 @@ def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None
     if found.has_rows:
         _rows(cx, found.source, found.places, out, found.order, found.count)
     else:
-        _gather_into(cx, found.source, found.places, out, found.count, 1, _nowhere(found.places))
+        _gather_into(cx, found.source, found.places, out, found.count, 1)
 
 
 def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int],
@@ -213,27 +214,22 @@ def _run(cx, slab: int, texels: int) -> int:
     return next((run for run in RUNS if slab % run == 0 and texels >= run * LEAST), 1)
 
 
-def _nowhere(places: Operand) -> Walk:
-    """The walk for places that are numbers of elements in memory: all its strides are 0."""
-    return Walk(places.sizes, (0,) * len(places.sizes))
-
-
 def _gather_into(cx, source: Operand, places: Operand, out: Tensor, count: int, stride: int,
-                 walk: Walk) -> None:
+                 dims: Sequence[StridedDim] = ()) -> None:
     """Adds the dispatch that makes each element of `out` the one `places` names, see gather.comp.
 
     Args:
         count, stride: of the dimension that the places are in.
-        walk: the strides of the other dimensions, in the order of `places`.
+        dims: the other dimensions, in the order of `places`; none where the places are numbers of
+            elements in memory.
     """
-    walk = walk.collapsed()
-    if len(walk.sizes) > MAX_DIMS:
-        raise UnsupportedError(f"{cx.where()}: {len(walk.sizes)} dimensions; at most {MAX_DIMS}")
-    dims = [number for dim in zip(reversed(walk.sizes), reversed(walk.strides)) for number in dim]
-    dims += [1, 0] * (MAX_DIMS - len(walk.sizes))
+    dims = joined(dims or [(size, 0) for size in places.sizes]) or ((1, 1),)
+    if len(dims) > MAX_DIMS:
+        raise UnsupportedError(f"{cx.where()}: {len(dims)} dimensions; at most {MAX_DIMS}")
+    padded = [*reversed(dims), *[(1, 0)] * (MAX_DIMS - len(dims))]
     result = cx.write(out, places.order)
     cx.dispatch("gather", [*result.grid, result.packed, *source.grid, count, stride,
-                           len(walk.sizes), *dims],
+                           len(dims), *chain.from_iterable(padded)],
                 [result], [source, places], result.texels, loops=4)
 
 
@@ -263,10 +259,9 @@ def gather(cx, out: Tensor, tensor: Tensor, dim: int, index: Tensor) -> None:
     source = cx.read(tensor)
     if tensor.rank == 0 or index.rank == 0:
         # A 0-d tensor counts as a 1-d one with one element.
-        _gather_into(cx, source, places, out, tensor.numel, 1, _nowhere(places))
+        _gather_into(cx, source, places, out, tensor.numel, 1)
         return
     dim = dimension(dim, tensor.rank)
     strides = source.strides()
-    walk = Walk(tuple(index.sizes), tuple(0 if d == dim else strides[d]
-                                          for d in range(tensor.rank)))
-    _gather_into(cx, source, places, out, tensor.sizes[dim], strides[dim], walk)
+    dims = [(size, 0 if d == dim else strides[d]) for d, size in enumerate(index.sizes)]
+    _gather_into(cx, source, places, out, tensor.sizes[dim], strides[dim], dims)

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.strided import Dims, Factor, Strided, joined, turned
+from vkrt.ops.strided import Dims, Strided, turned
+from vkrt.ops.strided_copy import StridedDim, joined
 from vkrt.work.tensor import ITEMSIZE, NOWHERE, Operand, Tensor, row_major
 
 # What `lies` is in places.glsl
@@ -148,7 +149,7 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
         pairs.append((own, size, stride))
         stride *= size
     pairs.sort(reverse=True)
-    dims: list[tuple[Factor, ...]] = []
+    dims: list[tuple[StridedDim, ...]] = []
     for own, size in zip((factors[0][1] if factors else 0 for factors in whole.dims), sizes):
         inner = [(count, step) for at, count, step in pairs if own <= at < own * size]
         if math.prod(count for count, _ in inner) != size:
@@ -160,7 +161,7 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
     return tuple(dims)
 
 
-def _divided(factors: Iterable[Factor], bounds: Sequence[int]) -> Iterator[Factor]:
+def _divided(factors: Iterable[StridedDim], bounds: Sequence[int]) -> Iterator[StridedDim]:
     """Factors, split where they extend over one of the distances `bounds` (the largest first)."""
     for size, stride in factors:
         for bound in bounds:
@@ -187,7 +188,7 @@ def _is_whole(where: Strided) -> bool:
     return where == Strided.of(where.source)
 
 
-def _step(dim: tuple[Factor, ...]) -> int:
+def _step(dim: tuple[StridedDim, ...]) -> int:
     return dim[0][1] // 4 if dim else 0
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import at_least, fail, need_sizes
-from vkrt.ops.strided_copy import Walk, emit, variant
+from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -100,9 +101,8 @@ def _extract(cx, moments: Operand, outs: tuple[Tensor, ...]) -> None:
     strides = moments.strides()[:-1]
     for index, out in enumerate(outs):
         if cx.used(out):
-            spare = out.rank - len(strides)
-            walk = Walk(tuple(out.sizes), (*strides, *[0] * spare), index)
-            emit(cx, cx.write(out), moments, walk)
+            dims = list(zip_longest(out.sizes, strides, fillvalue=0))
+            copy_strided(cx, cx.write(out), moments, dims, index)
 
 
 def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,

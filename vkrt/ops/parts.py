@@ -14,7 +14,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.shape import source_of
 from vkrt.ops.sizes import at_least, fail, wrap
 from vkrt.ops.strided import Strided
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import part_offset, reshape
 from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
@@ -80,13 +80,10 @@ def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
         return
     if cx.leave(tensor, out, view):
         return
-    strides = list(source.strides())
-    base = start * strides[dim]
-    strides[dim] *= step
-    left = [d for d in source.order if not (selects and d == dim)]
-    sizes = [size if d == dim else source.sizes[d] for d in left]
-    walk = Walk(tuple(sizes) or (1,), tuple(strides[d] for d in left) or (1,), base)
-    emit(cx, cx.write(out, order), source, walk)
+    dims, stride = list(source.dims()), source.strides()[dim]
+    dims[dim] = size, step * stride
+    copy_strided(cx, cx.write(out, order), source,
+                 [dims[d] for d in source.order if not (selects and d == dim)], start * stride)
 
 
 def select(cx, x: Tensor, out: Tensor, dim: int, index: int) -> None:
@@ -196,8 +193,8 @@ def _diagonal_copy(cx, node, x, offset, dim1, dim2):
     strides = source.strides()
     steps = [strides[d] for d in range(x.rank) if d not in (first, second)]
     base = max(offset, 0) * strides[second] + max(-offset, 0) * strides[first]
-    walk = Walk(tuple(out.sizes), (*steps, strides[first] + strides[second]), base)
-    emit(cx, cx.write(out), source, walk)
+    steps.append(strides[first] + strides[second])
+    copy_strided(cx, cx.write(out), source, list(zip(out.sizes, steps, strict=True)), base)
 
 
 def triangle_sizes(x, _diagonal):

@@ -14,7 +14,7 @@ from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
-from vkrt.ops.strided_copy import Walk, variant
+from vkrt.ops.strided_copy import StridedDim, joined, variant
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -25,7 +25,7 @@ KEPT_DIMS = REDUCED_DIMS = 3
 # A reduction is split if it makes fewer than `FEW_RESULTS` texels, of at least `LONG` texels each.
 FEW_RESULTS, LONG = 256, 128
 
-Dims = list[tuple[int, int]]
+Dims = Sequence[StridedDim]
 
 
 @dataclass
@@ -67,12 +67,6 @@ class Reduction:
                 float(divisor), *source.grid]
 
 
-def _joined(dims: Dims) -> Dims:
-    """Neighbours joined where one stride serves both."""
-    walk = Walk(tuple(size for size, _ in dims), tuple(stride for _, stride in dims)).collapsed()
-    return [(size, stride) for size, stride in zip(walk.sizes, walk.strides) if size != 1]
-
-
 def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
                    function: str) -> Reduction:
     """How to reduce `source` over `dims` (sorted) into a result in the same order."""
@@ -80,20 +74,20 @@ def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
     outer = source.order[:-1]
     packed = source.order[-1]
     kept = [(source.sizes[d], strides[d] // 4) for d in outer if d not in dims]
-    reduced = _joined([(source.sizes[d], strides[d] // 4) for d in outer if d in dims])
+    reduced: Dims = joined([(source.sizes[d], strides[d] // 4) for d in outer if d in dims])
     if packed not in dims:
-        return Reduction(False, _joined(kept), 0, reduced)
+        return Reduction(False, joined(kept), 0, reduced)
     tail = source.packed % 4 or 4
     texels = (-(-source.packed // 4), 1)
     # The texel with padding is found by its index, so it is not joined unless padding does no harm.
     if function == "SUM" or tail == 4:
-        reduced = _joined([*reduced, texels])
+        reduced = joined([*reduced, texels])
     else:
         reduced = [*reduced, texels]
     lane = 0
     if not keepdim and kept:
         lane = kept.pop()[1]
-    return Reduction(True, _joined(kept), lane, reduced, tail)
+    return Reduction(True, joined(kept), lane, reduced, tail)
 
 
 def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
 """Which operators vkrt has, each declared in one place, where it is lowered:
 
-    @op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE,
-        kernels="aten::{}.out")
+    @op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE)
     def leaky_relu(cx, node, x, slope): ...
 
 The function gets the `Lowering` in progress (vkrt/lowering/context.py), the graph's node, and the

@@ -8,7 +8,7 @@ from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.strided_copy import copy_strided
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -57,7 +57,7 @@ def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
         order = row_major(x.rank)
         dims.insert(1, dims.pop())
     result = cx.write(out, order)
-    emit(cx, result, source, Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims)))
+    copy_strided(cx, result, source, dims)
     return result
 
 
@@ -83,8 +83,7 @@ def _pixel_unshuffle(cx, node, x, factor):
             (x.sizes[-3], per_channel), (factor, per_row), (factor, per_pixel)]
     if outer:
         dims.insert(0, (x.sizes[0], outer[0]))
-    emit(cx, cx.write(out, order), source, Walk(tuple(d[0] for d in dims),
-                                                tuple(d[1] for d in dims)))
+    copy_strided(cx, cx.write(out, order), source, dims)
 
 
 def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):

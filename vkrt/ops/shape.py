@@ -13,12 +13,12 @@ from vkrt.ops.registry import op
 from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.strided import permutation_of
-from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
+from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, copy_strided, joined
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor
 
-# Repeated dimensions that always fit into one walk: each is two of its dimensions, and all that lie
-# between two of them are one.
+# Repeated dimensions that always fit into one strided copy: each is two of its dimensions, and all
+# that lie between two of them are one.
 REPEATED_AT_ONCE = 3
 
 
@@ -202,7 +202,7 @@ def _expand_copy(cx, node, x, _size, _implicit):
         return
     lifted = _lifted(cx, x, out)
     order = lifted.order
-    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
+    copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
 @op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST)
@@ -213,24 +213,21 @@ def _repeat(cx, node, x, repeats):
         return
     lifted, repeats = _lifted(cx, x, out), list(repeats)
     order = lifted.order
-    walk = _repetition(lifted, repeats)
-    while len(walk.collapsed().sizes) > MAX_DIMS:
-        # Too much for one walk: repeats the innermost dimensions first.
+    while len(joined(dims := _repetition(lifted, repeats))) > MAX_DIMS:
+        # Too much for one copy: repeats the innermost dimensions first.
         some = [d for d in order if repeats[d] > 1][-REPEATED_AT_ONCE:]
         now = [times if d in some else 1 for d, times in enumerate(repeats)]
         partial = cx.temporary([n * size for n, size in zip(now, lifted.sizes)], lifted.dtype,
                                order)
-        emit(cx, partial, lifted, _repetition(lifted, now))
+        copy_strided(cx, partial, lifted, _repetition(lifted, now))
         lifted, repeats = partial, [times // n for times, n in zip(repeats, now)]
-        walk = _repetition(lifted, repeats)
-    emit(cx, cx.write(out, order), lifted, walk)
+    copy_strided(cx, cx.write(out, order), lifted, dims)
 
 
-def _repetition(source: Operand, repeats: list[int]) -> Walk:
-    """The walk that repeats every dimension of a tensor so many times."""
-    strides = source.strides()
-    sizes = [size for d in source.order for size in (repeats[d], source.sizes[d])]
-    return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
+def _repetition(source: Operand, repeats: list[int]) -> list[StridedDim]:
+    """The strided copy that repeats every dimension of a tensor so many times."""
+    dims = source.dims()
+    return [dim for d in source.order for dim in ((repeats[d], 0), dims[d])]
 
 
 def flip_sizes(x, dims):
@@ -242,12 +239,10 @@ def flip_sizes(x, dims):
 def _flip(cx, node, x, dims):
     flipped = {dimension(d, x.rank) for d in dims}
     source = source_of(cx, x, node.outs[0])
-    strides = source.strides()
-    base = sum((x.sizes[d] - 1) * strides[d] for d in flipped)
-    order = source.order
-    walk = Walk(tuple(x.sizes[d] for d in order),
-                tuple(-strides[d] if d in flipped else strides[d] for d in order), base)
-    emit(cx, cx.write(node.outs[0], order), source, walk)
+    order, dims = source.order, source.dims()
+    copy_strided(cx, cx.write(node.outs[0], order), source,
+                 [(dims[d][0], -dims[d][1] if d in flipped else dims[d][1]) for d in order],
+                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped))
 
 
 # Elements by their numbers
@@ -270,13 +265,13 @@ def _unfold_copy(cx, node, x, dim, _size, step):
     out = node.outs[0]
     source = source_of(cx, x, out)
     if x.rank == 0:
-        emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
+        copy_strided(cx, cx.write(out), source, [(out.sizes[0], 1)])
         return
     dim = dimension(dim, x.rank)
     strides = list(source.strides())
-    within = strides[dim]
+    strides.append(strides[dim])
     strides[dim] *= step
-    emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
+    copy_strided(cx, cx.write(out), source, list(zip(out.sizes, strides, strict=True)))
 
 
 def as_strided_sizes(x, size, stride, offset):
@@ -298,6 +293,6 @@ def _as_strided_copy(cx, node, x, _size, strides, offset):
     source = source_of(cx, x, out)
     if not source.raw:
         flat = cx.temporary((x.numel,), source.dtype)
-        emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))
+        copy_strided(cx, flat, source, source.dims())
         source = flat
-    emit(cx, cx.write(out), source, Walk(tuple(out.sizes) or (1,), strides or (1,), offset or 0))
+    copy_strided(cx, cx.write(out), source, list(zip(out.sizes, strides, strict=True)), offset or 0)

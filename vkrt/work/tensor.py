@@ -8,6 +8,7 @@ one storage: that is what a view, a permutation or an in-place operator is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -258,6 +259,11 @@ class Operand:
             size = self.sizes[dim]
             stride *= size if self.raw or place else -(-size // 4) * 4
         return tuple(result)
+
+    def dims(self, order: Iterable[int] | None = None) -> tuple[tuple[int, int], ...]:
+        """Size and stride of every dimension, in the logical order or in another one."""
+        dims = tuple(zip(self.sizes, self.strides()))
+        return dims if order is None else tuple(map(dims.__getitem__, order))
 
     def lies_as(self, order: tuple[int, ...]) -> bool:
         """Whether the bytes are the same as those of a (padded) operand with this order.
