@@ -77,6 +77,12 @@ class Emitter:
             self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
                       local_size, groups, feature)
 
+    def map_texels(self, shader: str, result: Operand, reads, params=(), **options: Any) -> None:
+        """Adds a dispatch with an invocation for each texel of its result, whose grid and packed
+        size are the first parameters; the options are those of `dispatch`."""
+        self.dispatch(shader, [*result.grid, result.packed, *params], [result], reads,
+                      result.texels, **options)
+
     def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
               features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
               loops: int = 0) -> None:

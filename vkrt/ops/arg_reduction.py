@@ -45,8 +45,8 @@ def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None
     cx.dispatch("arg_reduce", [*partial.grid, result.packed, *params], [partial], [source],
                 partial.texels, dtype=dtype, loops=lanes * (chunk + 1))
     if parts > 1:
-        cx.dispatch("arg_join", [*result.grid, result.packed, *params, *partial.grid[:2]],
-                    [result], [source, partial], result.texels, dtype=dtype, loops=4 * parts)
+        cx.map_texels("arg_join", result, [source, partial], [*params, *partial.grid[:2]],
+                      dtype=dtype, loops=4 * parts)
 
 
 def _flattened(cx, source: Operand) -> Operand:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from vkrt.ops import tiles
 from vkrt.ops.attention_row import attend_rows
-from vkrt.ops.broadcast import convert, is_float
+from vkrt.ops.broadcast import convert, fill, is_float
 from vkrt.ops.caches import cache_variant, change_cache, read_cache
-from vkrt.ops.concat import fill
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
 from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at

@@ -7,11 +7,14 @@ an operand is copied out to the full sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vkrt.ops import strided_copy
+from vkrt.ops.arguments import limited
 from vkrt.ops.strided_copy import StridedDim
+from vkrt.pte.coerce import as_float
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
@@ -149,8 +152,35 @@ def convert(cx, source: Operand, dtype: str) -> Operand:
 
 def convert_into(cx, result: Operand, source: Operand) -> None:
     """Adds the dispatch that fills `result` with the elements of `source`, converted."""
-    cx.dispatch("convert", [*result.grid, result.packed, result.dtype == "bool"], [result],
-                [source], result.texels, dtype=strided_copy.variant(source.dtype, result.dtype))
+    cx.map_texels("convert", result, [source], [result.dtype == "bool"],
+                  dtype=strided_copy.variant(source.dtype, result.dtype))
+
+
+@contextmanager
+def result_in(cx, dtype: str, out: Tensor, order: tuple[int, ...] | None = None,
+              over: tuple[Operand, ...] = ()) -> Iterator[Operand]:
+    """The operand to which the block writes a result in `dtype`; see `Placing.write`. If `out` has
+    another dtype, it is a temporary, which is converted behind the block."""
+    if out.dtype == dtype:
+        yield cx.write(out, order, over=over)
+    else:
+        result = cx.temporary(out.sizes, dtype, order)
+        yield result
+        convert_into(cx, cx.write(out, order), result)
+
+
+def number_of(value: int | float, dtype: str) -> int | float:
+    """A number as a parameter of a kernel for this dtype."""
+    number = as_float(value)
+    if is_float(dtype):
+        return number
+    return int(number != 0) if dtype == "bool" else limited(number)
+
+
+def fill(cx, out: Tensor, value: int | float) -> None:
+    """Makes every element of a tensor this number."""
+    result: Operand = cx.write(out)
+    cx.map_texels("fill", result, [], [number_of(value, out.dtype)])
 
 
 def is_float(dtype: str) -> bool:

@@ -32,8 +32,8 @@ def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
     inputs = broadcast(cx, (x, y), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("compare", [*result.grid, result.packed, *params, opcode("compare", relation)],
-                [result], inputs.operands, result.texels, dtype=variant(dtype, out.dtype))
+    cx.map_texels("compare", result, inputs.operands, [*params, opcode("compare", relation)],
+                  dtype=variant(dtype, out.dtype))
 
 
 def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> None:
@@ -47,9 +47,8 @@ def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> 
         if not 0 <= value <= 255 and short_name(source.dtype) == "u8":
             source = convert(cx, source, "int32")
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("compare_scalar",
-                [*result.grid, result.packed, opcode("compare_scalar", relation), value],
-                [result], [source], result.texels, dtype=variant(source.dtype, out.dtype))
+    cx.map_texels("compare_scalar", result, [source], [opcode("compare_scalar", relation), value],
+                  dtype=variant(source.dtype, out.dtype))
 
 
 def _whole(relation: str, scalar: float) -> tuple[str, int]:

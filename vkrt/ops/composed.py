@@ -6,9 +6,8 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension, rounded
-from vkrt.ops.broadcast import is_float
+from vkrt.ops.broadcast import fill, is_float
 from vkrt.ops.comparison import compare
-from vkrt.ops.concat import fill
 from vkrt.ops.dtypes import (
     FIRST,
     FLOAT,

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension, limited, slice_end
+from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.broadcast import (
     convert,
-    convert_into,
     expansion,
+    fill,
     is_float,
     lifted_order,
+    result_in,
     result_order,
 )
 from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
@@ -24,7 +25,7 @@ from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wra
 from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import viewed
 from vkrt.pte.coerce import as_float
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor
 
 # Inputs of join.comp, and those of its variant for storage buffers.
 JOINED, JOINED_BUFFERS = 4, 3
@@ -234,21 +235,6 @@ def _copy(cx, node, _x, source):
 # Tensors of numbers
 
 
-def number_of(value: int | float, dtype: str) -> int | float:
-    """A number as a parameter of a kernel for this dtype."""
-    number = as_float(value)
-    if is_float(dtype):
-        return number
-    return int(number != 0) if dtype == "bool" else limited(number)
-
-
-def fill(cx, out: Tensor, value: int | float) -> None:
-    """Makes every element of a tensor this number."""
-    result: Operand = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed, number_of(value, out.dtype)], [result], [],
-                result.texels)
-
-
 def filled_sizes(size, *_value):
     return (tuple(at_least(number, 0, "size") for number in size),)
 
@@ -296,8 +282,5 @@ def _arange(cx, node, start, _end, step):
     start, step = as_float(start), as_float(step)
     dtype = out.dtype if is_float(out.dtype) else "int32"
     numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
-    direct = out.dtype == dtype
-    result = cx.write(out) if direct else cx.temporary(out.sizes, dtype)
-    cx.dispatch("arange", [*result.grid, result.packed, *numbers], [result], [], result.texels)
-    if not direct:
-        convert_into(cx, cx.write(out), result)
+    with result_in(cx, dtype, out) as result:
+        cx.map_texels("arange", result, [], numbers)

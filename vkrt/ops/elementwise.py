@@ -12,7 +12,7 @@ from functools import partial
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
-from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
+from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float, result_in
 from vkrt.ops.dtypes import (
     ANY,
     CHOSEN,
@@ -55,15 +55,10 @@ def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: st
     # A float32 is not rounded to half before the function is done.
     dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
-    direct = out.dtype == dtype
-    result = (cx.write(out, source.order, over=(source,)) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
     numbers = (*numbers, 0.0, 0.0, 0.0)[:3]
-    cx.dispatch(shader, [*result.grid, result.packed, opcode(shader, function), *numbers],
-                [result], [source], result.texels,
-                loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order, (source,)) as result:
+        cx.map_texels(shader, result, [source], [opcode(shader, function), *numbers],
+                      loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
 
 
 def _function(cx, node, x):
@@ -239,13 +234,8 @@ def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Ten
     """
     inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
     params = inputs.params(cx)
-    direct = out.dtype == dtype
-    result = (cx.write(out, inputs.order, over=inputs.over) if direct
-              else cx.temporary(out.sizes, dtype, inputs.order))
-    cx.dispatch(shader, [*result.grid, result.packed, *params, *params_behind], [result],
-                inputs.operands, result.texels, loops=loops)
-    if not direct:
-        convert_into(cx, cx.write(out, inputs.order), result)
+    with result_in(cx, dtype, out, inputs.order, inputs.over) as result:
+        cx.map_texels(shader, result, inputs.operands, [*params, *params_behind], loops=loops)
 
 
 # Activations that binary.comp does to its result
@@ -340,8 +330,7 @@ def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
     inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("where", [*result.grid, result.packed, *params], [result], inputs.operands,
-                result.texels)
+    cx.map_texels("where", result, inputs.operands, params)
 
 
 @pointwise("aten._to_copy.default", "self:T *:*", sizes=same, dtypes=ANY, kernels="")

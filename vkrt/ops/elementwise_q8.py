@@ -27,8 +27,7 @@ def requantize(cx, result: Operand, source: Operand, *, zero: int, scale: float,
     Args:
         inverse: of the new scale.
     """
-    cx.dispatch("requantize", [*result.grid, result.packed, zero, scale, *bounds, inverse,
-                               new_zero], [result], [source], result.texels)
+    cx.map_texels("requantize", result, [source], [zero, scale, *bounds, inverse, new_zero])
 
 
 def _relu_sizes(x, *steps):
@@ -61,8 +60,8 @@ def _add(cx, node, a, b, scale_a, zero_a, scale_b, zero_b, scale, zero, alpha):
     inputs = broadcast(cx, (a, b), out.sizes, (a.dtype, b.dtype))
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("q8_add", [*result.grid, result.packed, *params, scale_a, zero_a, scale_b, zero_b,
-                           1 / scale, zero, alpha], [result], inputs.operands, result.texels)
+    cx.map_texels("q8_add", result, inputs.operands,
+                  [*params, scale_a, zero_a, scale_b, zero_b, 1 / scale, zero, alpha])
 
 
 def _shuffle_sizes(x, scale, zero, inverse, new_zero, factor):

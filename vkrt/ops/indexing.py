@@ -189,8 +189,7 @@ def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequen
         inputs = Broadcast(order, [result, cx.read_lifted(index, order)], common)
         params = inputs.params(cx)
         total = cx.temporary(common, "int32")
-        cx.dispatch("index_sum", [*total.grid, total.packed, *params, count, stride, size, own],
-                    [total], inputs.operands, total.texels)
+        cx.map_texels("index_sum", total, inputs.operands, [*params, count, stride, size, own])
         # The sum so far goes on as it is.
         result, count, stride = total, 0, 1
     return result
@@ -228,9 +227,8 @@ def _gather_into(cx, source: Operand, places: Operand, out: Tensor, count: int, 
         raise UnsupportedError(f"{cx.where()}: {len(dims)} dimensions; at most {MAX_DIMS}")
     padded = [*reversed(dims), *[(1, 0)] * (MAX_DIMS - len(dims))]
     result = cx.write(out, places.order)
-    cx.dispatch("gather", [*result.grid, result.packed, *source.grid, count, stride,
-                           len(dims), *chain.from_iterable(padded)],
-                [result], [source, places], result.texels, loops=4)
+    cx.map_texels("gather", result, [source, places],
+                  [*source.grid, count, stride, len(dims), *chain.from_iterable(padded)], loops=4)
 
 
 def gather_sizes(x, dim, index, _sparse):

@@ -32,8 +32,8 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
 
     def make() -> Operand:
         result = cx.temporary(x.sizes, x.dtype)
-        cx.dispatch("quantize_rows", [*result.grid, result.packed, scales.packed, *scales.grid],
-                    [result], [source, scales, zero_points], result.texels)
+        cx.map_texels("quantize_rows", result, [source, scales, zero_points],
+                      [scales.packed, *scales.grid])
         return result
 
     return cx.derived((x, scales, zero_points), make)

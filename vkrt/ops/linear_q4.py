@@ -257,10 +257,9 @@ def _embedding(cx, node, weight, scales, group, indices, low_first):
     factors = cx.flat(*((scales, (scales.numel,)) if factor_rows is None else (factor_rows,)))
     places = cx.read(indices, row_major(indices.rank))
     result = cx.write(node.outs[0])
-    cx.dispatch("embedding_q4", [*result.grid, result.packed, weight.sizes[0], places.packed,
-                                 *places.grid, group, not low_first, rows is not None,
-                                 factor_rows is not None],
-                [result], [packed, factors, places], result.texels)
+    cx.map_texels("embedding_q4", result, [packed, factors, places],
+                  [weight.sizes[0], places.packed, *places.grid, group, not low_first,
+                   rows is not None, factor_rows is not None])
 
 
 def _rows_read(cx, table: Tensor, indices: Tensor) -> Tensor | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vkrt.ops.arguments import limited
-from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.broadcast import convert, result_in
 from vkrt.ops.elementwise import binary, unary
 from vkrt.work.tensor import Tensor, row_major
 
@@ -11,13 +11,10 @@ from vkrt.work.tensor import Tensor, row_major
 def multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
     """Makes `out` the product of [.., M, K] and [.., K, N], modulo 2^8 for 8-bit numbers."""
     source, matrix = (convert(cx, cx.read(t, row_major(t.rank)), "int32") for t in (a, b))
-    direct = out.dtype == "int32"
-    result = cx.write(out) if direct else cx.temporary(out.sizes, "int32")
     *outer, rows, depth = a.sizes
-    cx.dispatch("matmul_whole", [rows, outer[0] if outer else 1, depth, result.packed], [result],
-                [source, matrix], result.texels, loops=depth + source.grid[2])
-    if not direct:
-        convert_into(cx, cx.write(out), result)
+    with result_in(cx, "int32", out) as result:
+        cx.dispatch("matmul_whole", [rows, outer[0] if outer else 1, depth, result.packed],
+                    [result], [source, matrix], result.texels, loops=depth + source.grid[2])
 
 
 def add_product_whole(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float,

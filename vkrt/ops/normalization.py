@@ -113,10 +113,9 @@ def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
     moments = _moments(cx, source, sets, epsilon)
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
-    cx.dispatch("normalize", [*result.grid, result.packed, sets.across, sets.rows, sets.width,
-                              moments.grid[0], weight is not None, bias is not None,
-                              *mapping.params()],
-                [result], [source, cx.check_view(moments), scale, shift], result.texels, loops=4)
+    cx.map_texels("normalize", result, [source, cx.check_view(moments), scale, shift],
+                  [sets.across, sets.rows, sets.width, moments.grid[0], weight is not None,
+                   bias is not None, *mapping.params()], loops=4)
     _extract(cx, moments, outs[1:])
 
 
@@ -244,9 +243,8 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     source = cx.read(x)
     vectors = [cx.check_view(cx.vector(t, out.dtype)) for t in (mean, variance, weight, bias)]
     result = cx.write(out, source.order, over=(source,), read_elsewhere=tuple(vectors))
-    cx.dispatch("batch_norm", [*result.grid, result.packed, epsilon, weight is not None,
-                               bias is not None, *_channels(source).params()],
-                [result], [source, *vectors], result.texels)
+    cx.map_texels("batch_norm", result, [source, *vectors],
+                  [epsilon, weight is not None, bias is not None, *_channels(source).params()])
     for empty in filter(cx.used, node.outs[1:]):
         cx.write(empty)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert
-from vkrt.ops.concat import number_of
+from vkrt.ops.broadcast import convert, number_of
 from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, wrap_all
@@ -93,10 +92,10 @@ def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: in
     count = max(len(dims), 1)
     dims += [(1, 0, 1)] * (PADDED_DIMS - len(dims))
     packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
-                        *source.grid, number, *(n for dim in dims for n in dim),
-                        opcode("pad", border) if border else 0, count],
-                [result], [source], result.texels, loops=4)
+    cx.map_texels("pad", result, [source],
+                  [before[packed], source.sizes[packed], *source.grid, number,
+                   *(n for dim in dims for n in dim), opcode("pad", border) if border else 0,
+                   count], loops=4)
 
 
 # Borders of a tensor's own elements

@@ -208,5 +208,5 @@ def _triangle(cx, node, x, diagonal):
     """The matrices of the last two dimensions with zeros above or below a diagonal."""
     source = cx.read(x, row_major(x.rank))
     result = cx.write(node.outs[0], source.order, over=(source,))
-    cx.dispatch("triangle", [*result.grid, result.packed, opcode("triangle", node.name.upper()),
-                             diagonal or 0], [result], [source], result.texels)
+    cx.map_texels("triangle", result, [source],
+                  [opcode("triangle", node.name.upper()), diagonal or 0])

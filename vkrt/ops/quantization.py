@@ -77,8 +77,8 @@ def quantize(cx, node, x, scale, zero, least, most):
 def quantize_into(cx, result: Operand, source: Operand, scale: float, zero: int, least: int,
                   most: int) -> None:
     """Dispatches the quantization of floats."""
-    cx.dispatch("quantize", [*result.grid, result.packed, 1 / scale, zero, least, most], [result],
-                [source], result.texels, dtype=variant(source.dtype, result.dtype))
+    cx.map_texels("quantize", result, [source], [1 / scale, zero, least, most],
+                  dtype=variant(source.dtype, result.dtype))
 
 
 @op("quantized_decomposed.dequantize_per_tensor.default",
@@ -88,5 +88,5 @@ def dequantize(cx, node, x, scale, zero, _least, _most):
     """(x - zero) * scale."""
     source = cx.read(x)
     result = cx.write(node.outs[0], source.order)
-    cx.dispatch("dequantize", [*result.grid, result.packed, scale, zero], [result], [source],
-                result.texels, dtype=variant(source.dtype, result.dtype))
+    cx.map_texels("dequantize", result, [source], [scale, zero],
+                  dtype=variant(source.dtype, result.dtype))

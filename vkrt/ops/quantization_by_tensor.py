@@ -127,8 +127,8 @@ def dispatch_by(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: 
     inputs = broadcast(cx, (x, scale, zero), x.sizes, (x.dtype, "float32", "float32"))
     params = inputs.params(cx)
     result = cx.write(out, inputs.order)
-    cx.dispatch(kernel, [*result.grid, result.packed, *params, zeros is not None, *numbers],
-                [result], inputs.operands, result.texels, dtype=variant(x.dtype, out.dtype))
+    cx.map_texels(kernel, result, inputs.operands, [*params, zeros is not None, *numbers],
+                  dtype=variant(x.dtype, out.dtype))
 
 
 def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tensor,

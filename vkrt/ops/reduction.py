@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.ops.broadcast import convert, is_float
+from vkrt.ops.broadcast import convert, fill, is_float
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
@@ -17,7 +17,7 @@ from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.ops.strided_copy import StridedDim, joined, variant
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import opcode
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor
 
 # The most kept and the most reduced dimensions of reduce.comp.
 KEPT_DIMS = REDUCED_DIMS = 3
@@ -163,14 +163,6 @@ def _parts(count: int, max_loops: int, texels: int) -> int:
     return parts
 
 
-def _fill(cx, out: Tensor, value: float) -> None:
-    """Fills `out` with one number, the result of a reduction of no elements."""
-    result = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed,
-                         float(value) if is_float(out.dtype) else int(value)],
-                [result], [], result.texels)
-
-
 def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keepdim: bool | None,
                     function: str, divisor: float = 1.0) -> None:
     """Makes `out` a reduction of `x`, divided by `divisor` where `out` is a float.
@@ -187,7 +179,7 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keep
         source = convert(cx, source, out.dtype)
     if x.numel == 0:
         # Only sums, means and products have a value then.
-        _fill(cx, out, int(function == "PROD") if divisor else math.nan)
+        fill(cx, out, int(function == "PROD") if divisor else math.nan)
         return
     if x.rank == 0:
         source, over, keepdim = source.with_view((1,), (0,)), (0,), False
@@ -318,7 +310,7 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
     count = _count(x.sizes, dims)
     rest = count - (1 if correction is None else correction)
     if not count or rest <= 0:
-        _fill(cx, out, math.nan)
+        fill(cx, out, math.nan)
         return
     means = Tensor(_some_sizes(x.sizes, dims, True)[0], "float32")
     away, squares = Tensor(x.sizes, "float32"), Tensor(x.sizes, "float32")
@@ -342,7 +334,7 @@ def _truth(cx, node, x, dims, keepdim):
         cx.alias(out, source, source.order)
         return
     if x.numel == 0:
-        _fill(cx, out, int(function == "MIN"))
+        fill(cx, out, int(function == "MIN"))
         return
     result = cx.write(out, kept_order(source.order, over, bool(keepdim)))
     reduce(cx, source, result, over, bool(keepdim), function)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.broadcast import convert, convert_into, result_in
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.registry import op
@@ -49,11 +49,7 @@ def _running(cx, node, x, dim):
     # Texels from one place of a line to the next, and places of a line.
     inner = 1 if across else source.strides()[dim] // 4
     count = source.grid[2] if across else x.sizes[dim]
-    direct = out.dtype == dtype
-    result = (cx.write(out, source.order, over=(source,)) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
     function = opcode("scan", "PROD") if node.name == "cumprod" else 0
-    cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner], [result],
-                [source], result.texels // count, loops=count)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order, (source,)) as result:
+        cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner],
+                    [result], [source], result.texels // count, loops=count)

@@ -15,8 +15,7 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into, expanded, is_float
-from vkrt.ops.concat import number_of
+from vkrt.ops.broadcast import convert, expanded, is_float, number_of, result_in
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.indexing import (
@@ -67,16 +66,12 @@ def _index_put(cx, node, x, indices, values, accumulate):
     put = convert(cx, cx.read_lifted(values, order), dtype)
     if put.sizes != sizes:
         put = expanded(cx, put, sizes, order)
-    direct = dtype == out.dtype
-    result = (cx.write(out, source.order) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
     count = math.prod(places.sizes)
     slab = max(source.texels // max(target.count, 1), 1)
-    cx.dispatch("index_put", [*result.grid, slab, bool(accumulate), target.count, count,
-                              places.packed, *places.grid, *put.grid, not target.has_rows],
-                [result], [source, places, put], result.texels, loops=count)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order) as result:
+        cx.dispatch("index_put", [*result.grid, slab, bool(accumulate), target.count, count,
+                                  places.packed, *places.grid, *put.grid, not target.has_rows],
+                    [result], [source, places, put], result.texels, loops=count)
 
 
 # Along one dimension
@@ -147,9 +142,9 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     if x.rank == 0 or index.rank == 0:
         # To torch 0-d tensors have one dimension.
         put = _line(cx, elements) if isinstance(elements, Tensor) else elements
-        result = Tensor((x.numel,), out.dtype)
-        _put(cx, result, _line(cx, x), 0, _line(cx, index), put, function, includes)
-        reshape(cx, result, out)
+        line = Tensor((x.numel,), out.dtype)
+        _put(cx, line, _line(cx, x), 0, _line(cx, index), put, function, includes)
+        reshape(cx, line, out)
         return
     dim = dimension(dim, x.rank)
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
@@ -165,15 +160,12 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
         new = convert(cx, cx.read(_sized(cx, elements, sizes, 0), order), dtype)
     else:
         number = number_of(elements, out.dtype)
-    direct = out.dtype == dtype
-    result = (cx.write(out, order) if direct else cx.temporary(out.sizes, dtype, order))
-    cx.dispatch("scatter", [*result.grid, result.packed, opcode("put_rows", function)
-                            if function != "SET" else 0, includes, places.packed,
-                            places.grid[2], not isinstance(elements, Tensor),
-                            float(number) if is_float(dtype) else int(number)],
-                [result], [source, places, new], result.texels, loops=places.grid[2] * 21)
-    if not direct:
-        convert_into(cx, cx.write(out, order), result)
+    with result_in(cx, dtype, out, order) as result:
+        cx.map_texels("scatter", result, [source, places, new],
+                      [opcode("put_rows", function) if function != "SET" else 0, includes,
+                       places.packed, places.grid[2], not isinstance(elements, Tensor),
+                       float(number) if is_float(dtype) else int(number)],
+                      loops=places.grid[2] * 21)
 
 
 def _line(cx, tensor: Tensor) -> Tensor:

@@ -31,9 +31,8 @@ def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
     row = convert(cx, cx.read(rows, row_major(rows.rank)), dtype)
     count = rows.sizes[-1]
     result = cx.write(out, source.order)
-    cx.dispatch("search_sorted", [*result.grid, result.packed, *row.grid, count, of_rows, right],
-                [result], [source, row], result.texels, dtype=short_name(dtype),
-                loops=4 * count.bit_length())
+    cx.map_texels("search_sorted", result, [source, row], [*row.grid, count, of_rows, right],
+                  dtype=short_name(dtype), loops=4 * count.bit_length())
 
 
 def _search_number(cx, out: Tensor, rows: Tensor, number: float, right: bool) -> None:

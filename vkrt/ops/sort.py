@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.broadcast import convert, result_in
 from vkrt.ops.dtypes import FIRST, INT32
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.registry import op
@@ -81,12 +81,9 @@ def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: b
     source = convert(cx, cx.read(x, order), dtype)
     ranks = cx.temporary(x.sizes, "int32", order)
     length = source.grid[2]
-    cx.dispatch("sort_rank", [*ranks.grid, ranks.packed, descends], [ranks], [source],
-                ranks.texels, dtype=short_name(source.dtype), loops=length * 5)
-    direct = values.dtype == dtype
-    first = cx.write(values, order) if direct else cx.temporary(values.sizes, dtype, order)
-    places = cx.write(indices, order)
-    cx.dispatch("sort_place", [*first.grid, first.packed, length, source.packed], [first, places],
-                [source, ranks], first.texels, loops=length * 5)
-    if not direct:
-        convert_into(cx, cx.write(values, order), first)
+    cx.map_texels("sort_rank", ranks, [source], [descends], dtype=short_name(source.dtype),
+                  loops=length * 5)
+    with result_in(cx, dtype, values, order) as first:
+        places = cx.write(indices, order)
+        cx.dispatch("sort_place", [*first.grid, first.packed, length, source.packed],
+                    [first, places], [source, ranks], first.texels, loops=length * 5)
