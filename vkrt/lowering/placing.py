@@ -137,11 +137,12 @@ class Placing(Storing):
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
 
-    def operand(self, tensor: Tensor) -> Operand:
-        """The operand of a tensor as it lies, for strided copies: it may be raw."""
-        if self.is_constant(tensor):
-            return self.weight(tensor, row_major(tensor.rank))
-        return self._placed(tensor)
+    def operand(self, tensor: Tensor, dtype: str | None = None) -> Operand:
+        """The operand of a tensor as it lies, for strided copies: it may be raw, unless that is of
+        another dtype than asked for."""
+        operand = (self.weight(tensor, row_major(tensor.rank)) if self.is_constant(tensor)
+                   else self._placed(tensor))
+        return operand if dtype in (None, operand.dtype) else self.read(tensor)
 
     def placed(self, tensor: Tensor) -> Operand | None:
         """The operand that a node, or the host, has written; None where none has."""
@@ -179,9 +180,7 @@ class Placing(Storing):
         # The tensor lacks the packed dimension: its elements lie a texel apart.
         if self.is_constant(tensor):
             return self.weight(self.constant_as(tensor, sizes=sizes), order)
-        operand = self._placed(tensor)
-        lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
-        return self._as(tensor, lifted, tensor.dtype, tuple(order))
+        return self._as(tensor, self._placed(tensor).lifted(len(order)), tensor.dtype, tuple(order))
 
     def order_of(self, tensor: Tensor) -> tuple[int, ...]:
         """The order a tensor has in memory now (row-major for constants and inputs)."""

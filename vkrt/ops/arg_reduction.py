@@ -29,11 +29,7 @@ def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None
     if source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, "int32")
     result = cx.write(out, order)
-    place = source.order.index(dim)
-    across = dim == source.order[-1]
-    z = source.grid[2]
-    count = z if across else source.sizes[dim]
-    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
+    across, count, inner = source.along(dim)
     lanes = max(min(result.packed, 4), 1) if across else 1
     parts = parts_of_rows(result.texels * lanes, count, cx.target.max_loops // (lanes + 1))
     chunk = -(-count // parts)

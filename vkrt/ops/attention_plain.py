@@ -20,7 +20,7 @@ from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsuppor
 from vkrt.ops.softmax import GUARDED, PLAIN, softmax
 from vkrt.ops.strided import Strided
 from vkrt.ops.strided_copy import joined
-from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
+from vkrt.work.tensor import NOWHERE, Operand, Tensor, column_major, row_major
 
 
 def _sizes(query, key, value, mask, scale):
@@ -147,7 +147,7 @@ class _Inputs:
             matrix = second_factor(cx, self.key)
             lines = has_lines(matrix), has_lines(values)
         else:
-            matrix = first_factor(cx, self.key).permuted(_across(self.key.rank))
+            matrix = first_factor(cx, self.key).permuted(column_major(self.key.rank))
             lines = True, has_lines(values)
         mask = None if self.mask is None else _repeated(cx, self.mask, self.scores)
         return Attention(_heads(query, count), _heads(matrix, count), _heads(values, count), result,
@@ -161,7 +161,7 @@ class _Inputs:
         if out.numel:
             scores, weights = (Tensor(self.scores, out.dtype, name=name)
                                for name in ("scores", "weights"))
-            along, across = row_major(self.key.rank), _across(self.key.rank)
+            along, across = row_major(self.key.rank), column_major(self.key.rank)
             multiply(cx, _flat(cx.write(scores), count), _flat(cx.read(self.query, along), count),
                      _flat(cx.read(self.key, across if self.is_turned else along), count),
                      rows=rows, batches=count, alpha=self.scale)
@@ -175,11 +175,6 @@ class _Inputs:
                      _flat(cx.read(self.value, across), count), rows=rows, batches=count)
         if views:
             place_turned(cx, out, result, views)
-
-
-def _across(rank: int) -> tuple[int, ...]:
-    """The order of dimensions with the last two the other way round."""
-    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _flat(operand: Operand, count: int) -> Operand:

@@ -16,7 +16,7 @@ from vkrt.ops.arguments import limited
 from vkrt.ops.strided_copy import StridedDim
 from vkrt.pte.coerce import as_float
 from vkrt.shader import opcode
-from vkrt.work.tensor import Operand, Tensor, row_major, short_name
+from vkrt.work.tensor import Operand, Tensor, lifted_order, row_major, short_name
 
 OUTER_DIMS = 3
 
@@ -107,12 +107,6 @@ def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> 
     """The strided copy that repeats `source` along its dimensions of size 1."""
     return [(sizes[d], 0 if own == 1 else stride)
             for d, (own, stride) in zip(order, source.dims(order), strict=True)]
-
-
-def lifted_order(order: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The order after putting dimensions of size 1 in front, up to `rank`."""
-    missing = rank - len(order)
-    return (*range(missing), *(d + missing for d in order))
 
 
 def result_order(cx, tensors: Sequence[Tensor], sizes: Sequence[int]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension, rounded
+from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import fill, is_float
 from vkrt.ops.comparison import compare
 from vkrt.ops.dtypes import (
@@ -152,7 +152,7 @@ def gated_sizes(x, dim):
 def _glu(cx, node, x, dim):
     """The first half of a dimension times the sigmoid of the second."""
     out = node.outs[0]
-    dim = dimension(-1 if dim is None else dim, x.rank)
+    dim = wrap(-1 if dim is None else dim, x.rank)
     value, gate, share = (Tensor(out.sizes, out.dtype) for _ in range(3))
     part(cx, x, value, dim, 0)
     part(cx, x, gate, dim, out.sizes[dim])

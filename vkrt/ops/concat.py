@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.broadcast import (
     convert,
     expansion,
     fill,
     is_float,
-    lifted_order,
     result_in,
     result_order,
 )
 from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
-from vkrt.ops.parts import select_sizes, slice_sizes
+from vkrt.ops.parts import select_sizes, slice_sizes, sliced
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
@@ -81,7 +79,7 @@ def stack_sizes(tensors, dim):
 @op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED)
 def _stack(cx, node, tensors, dim):
     out = node.outs[0]
-    dim = dimension(dim or 0, out.rank)
+    dim = wrap(dim or 0, out.rank)
     sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
     concatenate(cx, out, [viewed(cx, tensor, sizes) for tensor in tensors], dim)
 
@@ -89,7 +87,7 @@ def _stack(cx, node, tensors, dim):
 def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
     """Makes `out` the tensors, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
-    dim = dimension(dim, out.rank)
+    dim = wrap(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
     starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
     packed = order[-1] == dim
@@ -98,24 +96,16 @@ def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
         return
     result = cx.write(out, order)
     for tensor, start in zip(tensors, starts):
-        source = cx.operand(tensor)
-        if source.dtype != out.dtype:
-            source = convert(cx, cx.read(tensor), out.dtype)
-        put(cx, result, source, dim, start)
+        put(cx, result, convert(cx, cx.operand(tensor, out.dtype), out.dtype), dim, start)
 
 
 def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
     """Copies `source` into `result`, to the indices from `start` on of a dimension. Index `start`
     begins a texel."""
-    order = result.order
-    packed = order[-1] == dim
-    inside = order[order.index(dim) + 1:]
-    # Texels of one index of the dimension, or of 4 indices of the packed one.
-    inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
+    packed, total, inner = result.along(dim)
     unit = 4 if packed else 1
-    total = -(-result.sizes[dim] // unit)
     size = -(-source.sizes[dim] // unit)
-    copy_strided(cx, result, source, source.dims(order), run=size * inner,
+    copy_strided(cx, result, source, source.dims(result.order), run=size * inner,
                  gap=(total - size) * inner, offset=start // unit * inner)
 
 
@@ -176,8 +166,8 @@ def slice_scatter_sizes(x, source, dim, start, end, step):
 @op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
     sizes=slice_scatter_sizes, dtypes=FIRST, convert="one")
 def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
-    dim = dimension(dim, tensor.rank)
-    start = slice_end(start, tensor.sizes[dim], 0)
+    dim = wrap(dim, tensor.rank)
+    start, _ = sliced(tensor.sizes[dim], start, None, 1)
     _replace_part(cx, node.outs[0], tensor, part, dim, start, 1 if step is None else step)
 
 
@@ -189,7 +179,7 @@ def select_scatter_sizes(x, source, dim, index):
 @op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
     dtypes=FIRST, convert="one")
 def _select_scatter(cx, node, tensor, part, dim, index):
-    dim = dimension(dim, tensor.rank)
+    dim = wrap(dim, tensor.rank)
     sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
     _replace_part(cx, node.outs[0], tensor, viewed(cx, part, sizes), dim,
                   index % tensor.sizes[dim], 1)
@@ -206,9 +196,7 @@ def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start
         return
     patch = convert(cx, cx.read(part, order), out.dtype)
     result = cx.write(out, order, over=(source,), read_elsewhere=(patch,))
-    packed = order[-1] == dim
-    inner = 1 if packed else math.prod(
-        out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
+    packed, _, inner = result.along(dim)
     cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
                                   step, part.sizes[dim], *patch.grid],
                 [result], [source, patch], result.texels, loops=4)
@@ -223,12 +211,11 @@ def copy_sizes(x, source):
     kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out", broadcasts="src")
 def _copy(cx, node, _x, source):
     """The second tensor, repeated to the sizes of the first."""
-    source, out = cx.read(source), node.outs[0]
-    order = lifted_order(source.order, out.rank)
-    missing = out.rank - len(source.sizes)
-    lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
+    out = node.outs[0]
+    lifted = cx.read(source).lifted(out.rank)
     if lifted.dtype != out.dtype:
         lifted = convert(cx, lifted, out.dtype)
+    order = lifted.order
     copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 

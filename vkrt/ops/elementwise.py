@@ -339,9 +339,7 @@ def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
 def _to_copy(cx, node, x):
     out = node.outs[0]
     if x.dtype == out.dtype or (x.dtype, out.dtype) == ("bool", "uint8"):
-        source: Operand = cx.operand(x)
-        if source.dtype != x.dtype:
-            source = cx.read(x)
+        source: Operand = cx.operand(x, x.dtype)
         cx.alias(out, source, source.order)
     else:
         source = cx.read(x)

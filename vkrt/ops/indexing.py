@@ -15,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.operator import Indices
@@ -32,7 +31,7 @@ RUNS, LEAST = (8, 4, 2), 256
 def indices_along(x: Tensor, dim: int, index: Tensor, *_others: Any) -> Iterator[Indices]:
     """Indices along one dimension, of which a 0-d tensor has none."""
     if x.rank:
-        yield Indices(index, x.sizes[dimension(dim, x.rank)])
+        yield Indices(index, x.sizes[wrap(dim, x.rank)])
 
 
 def indices_by_dimension(x: Tensor, indices: Sequence[Tensor | None], *_others: Any
@@ -86,8 +85,8 @@ def _index_select(cx, node, x, dim, index):
     """An index of sizes [n], or 0-d."""
     if x.rank == 0:
         reshape(cx, x, node.outs[0])
-    elif dimension(dim, x.rank) or not cx.read_rows(node.outs[0], x, index):
-        _select(cx, x, node.outs[0], {dimension(dim, x.rank): index})
+    elif wrap(dim, x.rank) or not cx.read_rows(node.outs[0], x, index):
+        _select(cx, x, node.outs[0], {wrap(dim, x.rank): index})
 
 
 def indexed_sizes(x, indices):
@@ -259,7 +258,7 @@ def gather(cx, out: Tensor, tensor: Tensor, dim: int, index: Tensor) -> None:
         # A 0-d tensor counts as a 1-d one with one element.
         _gather_into(cx, source, places, out, tensor.numel, 1)
         return
-    dim = dimension(dim, tensor.rank)
+    dim = wrap(dim, tensor.rank)
     strides = source.strides()
     dims = [(size, 0 if d == dim else strides[d]) for d, size in enumerate(index.sizes)]
     _gather_into(cx, source, places, out, tensor.sizes[dim], strides[dim], dims)

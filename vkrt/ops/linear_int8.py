@@ -17,7 +17,7 @@ from vkrt.ops.quantization_params import qparams_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
@@ -57,7 +57,7 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     result = linear_sizes(x, weight, scales, group, bias)
     need_sizes(scale, x[:-1], "input_scale")
     need_sizes(zero_point, x[:-1], "input_zero_point")
-    need_sizes(sums, (x[-1] // group, -(-weight[0] // 8) * 8), "weight_sums")
+    need_sizes(sums, (x[-1] // group, round_up(weight[0], 8)), "weight_sums")
     return result
 
 

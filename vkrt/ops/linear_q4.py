@@ -24,7 +24,7 @@ from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes
-from vkrt.work.tensor import Operand, Tensor, row_major, short_name
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major, short_name
 from vkrt.work.tuning import Tile
 
 # The tiles (rows, columns) of linear_q4_AxB.comp, but for the wide ones, and the registers that
@@ -37,10 +37,6 @@ REGISTERS = {(8, 8): 256 + 5, (4, 8): 128 + 28, (4, 4): 64 + 19, SMALLEST: 64}
 def always(*_args) -> bool:
     """Whether the kernels add a residual: they do whatever the arguments are."""
     return True
-
-
-def _padded(size: int, step: int) -> int:
-    return -(-size // step) * step
 
 
 def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) -> None:
@@ -167,15 +163,15 @@ def linear_sizes(x, weight, scales, group, bias):
     columns, depth = weight[0], x[-1]
     if depth % at_least(group, 1, "group_size"):
         fail("group_size", f"{group} does not divide {depth} columns")
-    need_sizes(weight, (columns, _padded(depth, 8) // 2), "weights")
-    need_sizes(scales, (depth // group, _padded(columns, 4)), "weight_scales")
+    need_sizes(weight, (columns, round_up(depth, 8) // 2), "weights")
+    need_sizes(scales, (depth // group, round_up(columns, 4)), "weight_scales")
     need_bias(bias, columns)
     return ((*x[:-1], columns),)
 
 
 def need_bias(bias, columns, name="bias"):
     """Refuses a vector of another size than the columns, padded to 4 or not; None passes."""
-    if bias is not None and bias not in ((columns,), (_padded(columns, 4),)):
+    if bias is not None and bias not in ((columns,), (round_up(columns, 4),)):
         fail(name, f"expected sizes [{columns}], got {list(bias)}")
 
 
@@ -186,7 +182,7 @@ def _group_unit(node: Node) -> int:
 
 
 def _group_scales(node: Node, inputs: int, outputs: int) -> dict[Tensor, Sizes]:
-    return {node.args[2]: (inputs // node.args[3], _padded(outputs, 4))}
+    return {node.args[2]: (inputs // node.args[3], round_up(outputs, 4))}
 
 
 @op("et_vk.linear_q4gsw.default", "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?",

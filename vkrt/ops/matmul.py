@@ -33,7 +33,7 @@ from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
-from vkrt.work.tensor import Operand, Tensor, round_up, row_major
+from vkrt.work.tensor import Operand, Tensor, column_major, round_up, row_major
 from vkrt.work.tuning import LANES
 
 # The tiles of matmul_q8_AxB.comp, but for the wide ones
@@ -224,7 +224,7 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
                  parts=parts, **extra)
         return
     source = cx.read(a, row_major(a.rank))
-    matrix = _matrix(cx, b, (*range(a.rank - 2), a.rank - 1, a.rank - 2))
+    matrix = _matrix(cx, b, column_major(a.rank))
     result = cx.write(out) if views is None else cx.temporary(sizes, out.dtype)
     multiply(cx, result, source, matrix, rows=rows, batches=batches, **extra)
     if views is not None:
@@ -275,10 +275,9 @@ def mm(cx, node, a, b):
 def _times_column(cx, out: Tensor, a: Tensor, b: Tensor, alpha: float) -> None:
     """Computes a matrix times a column as a row (the column) times the matrix, whose rows are lines
     along the sum already. Otherwise three columns of each tile of 4 would be for nothing."""
-    turned_order = (*range(a.rank - 2), a.rank - 1, a.rank - 2)
-    multiply(cx, cx.write(out, turned_order), cx.read(b, turned_order),
-             _matrix(cx, a, row_major(a.rank)), rows=1, batches=a.sizes[0] if a.rank == 3 else 1,
-             alpha=alpha)
+    order = column_major(a.rank)
+    multiply(cx, cx.write(out, order), cx.read(b, order), _matrix(cx, a, row_major(a.rank)), rows=1,
+             batches=a.sizes[0] if a.rank == 3 else 1, alpha=alpha)
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Dims, Strided, turned
 from vkrt.ops.strided_copy import StridedDim, joined
-from vkrt.work.tensor import ITEMSIZE, NOWHERE, Operand, Tensor, row_major
+from vkrt.work.tensor import ITEMSIZE, NOWHERE, Operand, Tensor, column_major, row_major
 
 # What `lies` is in places.glsl
 APART, ACROSS, ACROSS_RAGGED = 1, 2, 3
@@ -74,8 +74,7 @@ def second_factor(cx, tensor: Tensor) -> Strided:
     found = cx.strided(tensor)
     if found is not None and (_has_rows(found, -2) or has_lines(found)):
         return found
-    rank = tensor.rank
-    return Strided.of(cx.read(tensor, (*range(rank - 2), rank - 1, rank - 2)))
+    return Strided.of(cx.read(tensor, column_major(tensor.rank)))
 
 
 def has_lines(matrix: Strided) -> bool:

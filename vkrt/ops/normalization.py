@@ -49,26 +49,11 @@ class Sets:
         return self.rows * (-(-self.width // 4) + spare)
 
 
-@dataclass(frozen=True)
-class ChannelMapping:
-    """Which element of a vector goes with a texel, see shaders/reduce/channel_mapping.glsl."""
-
-    spread: bool
-    inner: int
-    period: int
-
-    def params(self) -> list[int]:
-        return [self.spread, self.inner, self.period]
-
-
-def _channels(source: Operand) -> ChannelMapping:
-    """The mapping of a vector with an element for each channel (dimension 1)."""
-    z = source.grid[2]
-    if source.order[-1] == 1:
-        return ChannelMapping(False, 1, z)
-    place = source.order.index(1)
-    inner = math.prod(source.sizes[d] for d in source.order[place + 1:-1])
-    return ChannelMapping(True, inner * z, source.sizes[1])
+def _channels(source: Operand) -> list[int]:
+    """The parameters of shaders/reduce/channel_mapping.glsl, which say which element of a vector
+    goes with a texel, for an element for each channel (dimension 1)."""
+    is_packed, count, inner = source.along(1)
+    return [not is_packed, inner, count]
 
 
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
@@ -106,7 +91,7 @@ def _extract(cx, moments: Operand, outs: tuple[Tensor, ...]) -> None:
 
 
 def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
-               mapping: ChannelMapping, weight: Tensor | None, bias: Tensor | None,
+               mapping: list[int], weight: Tensor | None, bias: Tensor | None,
                epsilon: float) -> None:
     """The three stages; makes the normalized tensor, and the moments that anything reads."""
     out = outs[0]
@@ -115,7 +100,7 @@ def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
     result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
     cx.map_texels("normalize", result, [source, cx.check_view(moments), scale, shift],
                   [sets.across, sets.rows, sets.width, moments.grid[0], weight is not None,
-                   bias is not None, *mapping.params()], loops=4)
+                   bias is not None, *mapping], loops=4)
     _extract(cx, moments, outs[1:])
 
 
@@ -143,7 +128,7 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
              else parts_for(cx.target, rows, count))
     if any(map(cx.used, node.outs[1:])) or parts > 1:
         sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
-        _normalize(cx, source, node.outs, sets, ChannelMapping(False, 1, count), weight, bias,
+        _normalize(cx, source, node.outs, sets, [False, 1, count], weight, bias,
                    epsilon)
         return
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
@@ -244,7 +229,7 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     vectors = [cx.check_view(cx.vector(t, out.dtype)) for t in (mean, variance, weight, bias)]
     result = cx.write(out, source.order, over=(source,), read_elsewhere=tuple(vectors))
     cx.map_texels("batch_norm", result, [source, *vectors],
-                  [epsilon, weight is not None, bias is not None, *_channels(source).params()])
+                  [epsilon, weight is not None, bias is not None, *_channels(source)])
     for empty in filter(cx.used, node.outs[1:]):
         cx.write(empty)
 

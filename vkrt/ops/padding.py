@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, number_of
 from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import fail, need_rank, wrap_all
+from vkrt.ops.sizes import fail, need_rank, wrap, wrap_all
 from vkrt.ops.views import reshape
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor
@@ -151,6 +150,6 @@ def _roll(cx, node, tensor, shifts, dims):
         return
     before = [0] * tensor.rank
     for shift, dim in zip(shifts, dims, strict=True):
-        d = dimension(dim, tensor.rank)
+        d = wrap(dim, tensor.rank)
         before[d] = shift % tensor.sizes[d]
     pad(cx, out, tensor, before, border="CIRCULAR")

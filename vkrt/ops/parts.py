@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkrt.graph.symbols import RuntimeScalar
-from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import slice_at, slice_fits
 from vkrt.ops.registry import op
-from vkrt.ops.shape import source_of
 from vkrt.ops.sizes import at_least, fail, wrap
 from vkrt.ops.strided import Strided
 from vkrt.ops.strided_copy import copy_strided
@@ -70,7 +68,7 @@ def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
 
     if cx.is_apart(tensor) and cx.leave(tensor, out, view):
         return
-    source = source_of(cx, tensor, out)
+    source = cx.operand(tensor, out.dtype)
     order = source.order
     if selects:
         order = tuple(d - (d > dim) for d in order if d != dim)
@@ -96,7 +94,7 @@ def select(cx, x: Tensor, out: Tensor, dim: int, index: int) -> None:
 
 @op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST)
 def _select_copy(cx, node, x, dim, index):
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     select(cx, x, node.outs[0], dim, index % x.sizes[dim])
 
 
@@ -106,17 +104,17 @@ def _select_copy(cx, node, x, dim, index):
         ("start", "end"), lambda x, dim, start, end, _step: x.sizes[dim] - (end - start),
         fits=slice_fits, is_reason=False))
 def _slice_copy(cx, node, x, dim, start, _end, step):
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     if isinstance(start, RuntimeScalar):
         slice_at(cx, x, node.outs[0], dim, start)
         return
-    start = slice_end(start, x.sizes[dim], 0)
+    start, _ = sliced(x.sizes[dim], start, None, 1)
     part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
 
 
 @op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes, dtypes=FIRST)
 def _split_with_sizes_copy(cx, node, x, _sizes, dim):
-    split(cx, x, node.outs, dimension(dim, x.rank))
+    split(cx, x, node.outs, wrap(dim, x.rank))
 
 
 def split(cx, x: Tensor, outs: Sequence[Tensor], dim: int) -> None:
@@ -139,7 +137,7 @@ def unbind_sizes(x, dim):
 def _unbind_copy(cx, node, x, dim):
     for index, out in enumerate(node.outs):
         if cx.used(out):
-            select(cx, x, out, dimension(dim or 0, x.rank), index)
+            select(cx, x, out, wrap(dim or 0, x.rank), index)
 
 
 def chunk_sizes(x, size, dim):
@@ -153,7 +151,7 @@ def chunk_sizes(x, size, dim):
 
 @op("aten.split_copy.Tensor", "self:T split_size:i dim:i?", sizes=chunk_sizes, dtypes=FIRST)
 def _split_copy(cx, node, x, _size, dim):
-    split(cx, x, node.outs, dimension(dim or 0, x.rank))
+    split(cx, x, node.outs, wrap(dim or 0, x.rank))
 
 
 def narrow_sizes(x, dim, start, length):
@@ -168,7 +166,7 @@ def narrow_sizes(x, dim, start, length):
 
 @op("aten.narrow_copy.default", "self:T dim:i start:i length:i", sizes=narrow_sizes, dtypes=FIRST)
 def _narrow_copy(cx, node, x, dim, start, _length):
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     part(cx, x, node.outs[0], dim, start + x.sizes[dim] if start < 0 else start)
 
 
@@ -187,9 +185,9 @@ def diagonal_sizes(x, offset, dim1, dim2):
 def _diagonal_copy(cx, node, x, offset, dim1, dim2):
     """The elements whose indices in two dimensions are `offset` apart, as a new last dimension."""
     out, offset = node.outs[0], offset or 0
-    first = dimension(dim1 or 0, x.rank)
-    second = dimension(1 if dim2 is None else dim2, x.rank)
-    source = source_of(cx, x, out)
+    first = wrap(dim1 or 0, x.rank)
+    second = wrap(1 if dim2 is None else dim2, x.rank)
+    source = cx.operand(x, out.dtype)
     strides = source.strides()
     steps = [strides[d] for d in range(x.rank) if d not in (first, second)]
     base = max(offset, 0) * strides[second] + max(-offset, 0) * strides[first]

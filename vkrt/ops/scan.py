@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, convert_into, result_in
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import compute_dtype
@@ -44,11 +43,8 @@ def _running(cx, node, x, dim):
         return
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
-    dim = dimension(dim, x.rank)
-    across = source.order[-1] == dim
-    # Texels from one place of a line to the next, and places of a line.
-    inner = 1 if across else source.strides()[dim] // 4
-    count = source.grid[2] if across else x.sizes[dim]
+    dim = wrap(dim, x.rank)
+    across, count, inner = source.along(dim)
     function = opcode("scan", "PROD") if node.name == "cumprod" else 0
     with result_in(cx, dtype, out, source.order, (source,)) as result:
         cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner],

@@ -14,7 +14,6 @@ from itertools import zip_longest
 from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, expanded, is_float, number_of, result_in
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.elementwise import compute_dtype
@@ -146,7 +145,7 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
         _put(cx, line, _line(cx, x), 0, _line(cx, index), put, function, includes)
         reshape(cx, line, out)
         return
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x, order), dtype)

@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import expansion, lifted_order
+from vkrt.ops.broadcast import expansion
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
 from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
@@ -81,12 +80,6 @@ def _view(cx, node, x, _sizes):
     reshape(cx, x, node.outs[0])
 
 
-def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
-    """The operand of a tensor, raw or not, in the dtype of the result."""
-    source = cx.operand(tensor)
-    return source if source.dtype == out.dtype else cx.read(tensor)
-
-
 @op("et_vk.prepack.default", "self:T *:*", sizes=same, dtypes=FIRST)
 @op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
     rows=POINTWISE)
@@ -96,7 +89,7 @@ def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
 def _clone(cx, node, x):
     if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where):
         return
-    source = source_of(cx, x, node.outs[0])
+    source = cx.operand(x, node.outs[0].dtype)
     cx.alias(node.outs[0], source, source.order)
 
 
@@ -142,7 +135,7 @@ PERMUTED = RowRule(_permuted_rows)
 @op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
     rows=PERMUTED)
 def _permute_copy(cx, node, x, dims):
-    _permute(cx, node, x, tuple(dimension(d, x.rank) for d in dims))
+    _permute(cx, node, x, tuple(wrap(d, x.rank) for d in dims))
 
 
 @op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, rows=PERMUTED)
@@ -153,7 +146,7 @@ def _t_copy(cx, node, x):
 @op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
     rows=PERMUTED)
 def _transpose_copy(cx, node, x, dim0, dim1):
-    a, b = dimension(dim0, x.rank), dimension(dim1, x.rank)
+    a, b = wrap(dim0, x.rank), wrap(dim1, x.rank)
     order = list(range(x.rank))
     if x.rank:
         order[a], order[b] = b, a
@@ -186,13 +179,6 @@ def repeat_sizes(x, repeats):
                   for times, n in zip(repeats, (1,) * new + x, strict=True)),)
 
 
-def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
-    """The operand of a tensor with dimensions of size 1 put in front, up to those of a result."""
-    source = source_of(cx, x, out)
-    return source.with_view((1,) * (out.rank - x.rank) + tuple(x.sizes),
-                            lifted_order(source.order, out.rank))
-
-
 @op("aten.expand_copy.default", "self:T size:[i] implicit:b?", sizes=expand_sizes, dtypes=FIRST,
     broadcasts="self")
 def _expand_copy(cx, node, x, _size, _implicit):
@@ -200,7 +186,7 @@ def _expand_copy(cx, node, x, _size, _implicit):
     if x.numel == out.numel:
         reshape(cx, x, out)
         return
-    lifted = _lifted(cx, x, out)
+    lifted = cx.operand(x, out.dtype).lifted(out.rank)
     order = lifted.order
     copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
@@ -211,7 +197,7 @@ def _repeat(cx, node, x, repeats):
     if x.numel == out.numel:
         reshape(cx, x, out)
         return
-    lifted, repeats = _lifted(cx, x, out), list(repeats)
+    lifted, repeats = cx.operand(x, out.dtype).lifted(out.rank), list(repeats)
     order = lifted.order
     while len(joined(dims := _repetition(lifted, repeats))) > MAX_DIMS:
         # Too much for one copy: repeats the innermost dimensions first.
@@ -237,8 +223,8 @@ def flip_sizes(x, dims):
 
 @op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST)
 def _flip(cx, node, x, dims):
-    flipped = {dimension(d, x.rank) for d in dims}
-    source = source_of(cx, x, node.outs[0])
+    flipped = {wrap(d, x.rank) for d in dims}
+    source = cx.operand(x, node.outs[0].dtype)
     order, dims = source.order, source.dims()
     copy_strided(cx, cx.write(node.outs[0], order), source,
                  [(dims[d][0], -dims[d][1] if d in flipped else dims[d][1]) for d in order],
@@ -263,11 +249,11 @@ def unfold_sizes(x, dim, size, step):
 def _unfold_copy(cx, node, x, dim, _size, step):
     """Windows of a dimension, their elements as a new last dimension."""
     out = node.outs[0]
-    source = source_of(cx, x, out)
+    source = cx.operand(x, out.dtype)
     if x.rank == 0:
         copy_strided(cx, cx.write(out), source, [(out.sizes[0], 1)])
         return
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     strides = list(source.strides())
     strides.append(strides[dim])
     strides[dim] *= step
@@ -290,7 +276,7 @@ def as_strided_sizes(x, size, stride, offset):
 def _as_strided_copy(cx, node, x, _size, strides, offset):
     """Elements of x by their numbers, with x contiguous."""
     out = node.outs[0]
-    source = source_of(cx, x, out)
+    source = cx.operand(x, out.dtype)
     if not source.raw:
         flat = cx.temporary((x.numel,), source.dtype)
         copy_strided(cx, flat, source, source.dims())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from vkrt.ops.broadcast import convert
 from vkrt.ops.dtypes import FLOAT_OF_ELEMENTS
 from vkrt.ops.registry import op
@@ -61,11 +59,7 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
 
 def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLAIN) -> None:
     """As `softmax`, for two operands of the same order, which may be one operand."""
-    place = source.order.index(dim)
-    across = dim == source.order[-1]
-    z = source.grid[2]
-    count = z if across else source.sizes[dim]
-    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
+    across, count, inner = source.along(dim)
     rows = source.texels // count if count else 0
     if not rows:
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, result_in
 from vkrt.ops.dtypes import FIRST, INT32
 from vkrt.ops.elementwise import compute_dtype
@@ -75,7 +74,7 @@ def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: b
         for part, out in zip(parts, outs, strict=True):
             reshape(cx, part, out)
         return
-    dim = dimension(-1 if dim is None else dim, x.rank)
+    dim = wrap(-1 if dim is None else dim, x.rank)
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
     dtype = compute_dtype(x.dtype)
     source = convert(cx, cx.read(x, order), dtype)

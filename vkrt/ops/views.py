@@ -60,9 +60,7 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
 
     if cx.is_apart(tensor) and cx.leave(tensor, out, view):
         return
-    source = cx.operand(tensor)
-    if source.dtype != out.dtype:
-        source = cx.read(tensor)
+    source = cx.operand(tensor, out.dtype)
     if source.raw:
         cx.alias(out, source, row_major(out.rank))
         return
