@@ -6,7 +6,7 @@ import math
 
 from vkrt.ops.broadcast import convert
 from vkrt.ops.dtypes import FIRST, INDEX, INT32
-from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
+from vkrt.ops.reduction import extreme_and_index_sizes, extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.strided_copy import copy_strided, variant
@@ -55,27 +55,18 @@ def _flattened(cx, source: Operand) -> Operand:
     return result
 
 
-def _arg_sizes(x, dim, keepdim):
-    return extreme_sizes(x, None if dim is None else (dim,), keepdim)
-
-
-@op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=_arg_sizes,
+@op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=extreme_sizes,
     dtypes=INDEX)
 def _arg(cx, node, x, dim, keepdim):
     _lower_arg(cx, x, node.outs[0], dim, keepdim, node.op == "aten.argmin.default")
 
 
-def _both_sizes(x, dim, keepdim):
-    return extreme_sizes(x, (dim,), keepdim) * 2
-
-
-@op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=_both_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
+@op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=extreme_and_index_sizes,
+    dtypes=FIRST, further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
 def _both(cx, node, x, dim, keepdim):
-    """The extreme and its index."""
     values, indices = node.outs
     minimum = node.op == "aten.min.dim"
     if cx.used(values):
-        lower_reduction(cx, x, values, (dim,), keepdim, "MIN" if minimum else "MAX")
+        lower_reduction(cx, x, values, dim, keepdim, "MIN" if minimum else "MAX")
     if cx.used(indices):
         _lower_arg(cx, x, indices, dim, keepdim, minimum)

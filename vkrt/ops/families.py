@@ -110,7 +110,7 @@ HOST = {
         "aten::scatter.value_out aten::scatter_add.out "),
     "host.nonzero": (
         "aten::masked_select.out aten::nonzero.out aten::nonzero_static.out "
-        "vkrt.mask_places.default "),
+        "aten::repeat_interleave.Tensor_out vkrt.mask_places.default "),
     "host.random": (
         "aten::bernoulli.out aten::rand.out aten::rand_like.out aten::randint.low_out "
         "aten::randint.out aten::randn.out aten::randn_like.out aten::randperm.out "
@@ -119,7 +119,6 @@ HOST = {
     "host.reduction": (
         "aten::cummax.out aten::cummin.out aten::cumprod.out aten::cumsum.out "
         "aten::logcumsumexp.out aten::sort.values aten::sort.values_stable aten::topk.values "),
-    "host.repeating": "aten::repeat_interleave.Tensor_out",
     "host.selection": (
         "aten::kthvalue.values aten::median.dim_values aten::median.out aten::mode.values "
         "aten::nanmedian.dim_values aten::nanmedian.out "),

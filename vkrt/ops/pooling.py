@@ -35,6 +35,11 @@ def x_first(*pairs: Sequence) -> list:
     return [number for pair in pairs for number in (pair[-1], pair[0])]
 
 
+def of_three(numbers: Sequence, trivial: float) -> list:
+    """Numbers of the spatial dimensions, that of x first, filled up to three."""
+    return [*reversed(numbers), *[trivial] * (3 - len(numbers))]
+
+
 def pooled(x: Sizes, kernel: Sizes, stride: Sizes | None, padding: Sizes | None,
            dilation: Sizes | None, ceil_mode: bool | None, count: int = 2) -> Sizes:
     """Sizes after pooling the last `count` dimensions; an empty stride is the kernel."""

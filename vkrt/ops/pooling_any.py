@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from vkrt.ops.dtypes import INT32, ONE_FLOAT
-from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, pooled
+from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, of_three, pooled
 from vkrt.ops.reduction import lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, per_dimension, unsupported
@@ -26,18 +26,13 @@ def _order(rank: int, count: int) -> tuple[int, ...]:
     return (*range(channel), *range(channel + 1, rank), channel)
 
 
-def _x_first(values: Sequence[int], trivial: int) -> list[int]:
-    """Numbers of the spatial dimensions, that of x first, filled up to three."""
-    return [*reversed(values), *[trivial] * (3 - len(values))]
-
-
 def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, count: int, window: Sequence[int],
           loops: int) -> None:
     """Dispatches a kernel of pool.glsl; `window` are its parameters from id 9 on."""
     order = _order(x.rank, count)
     source = cx.read(x, order)
     results = [cx.write(tensor, order) for tensor in writes]
-    sides, out_sides = (_x_first(t.sizes[-count:], 1) for t in (x, writes[0]))
+    sides, out_sides = (of_three(t.sizes[-count:], 1) for t in (x, writes[0]))
     cx.dispatch(shader, [*sides, source.grid[2], *out_sides, results[0].grid[1],
                          results[0].packed, *window], results, [source], results[0].texels,
                 loops=loops)
@@ -61,7 +56,7 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
     numbers = [0]
     for given, trivial in ((kernel, 1), (stride or kernel, 1), (padding or (0,), 0),
                            (dilation or (1,), 1)):
-        numbers += _x_first(per_dimension(given, count, "kernel_size", trivial), trivial)
+        numbers += of_three(per_dimension(given, count, "kernel_size", trivial), trivial)
     return numbers
 
 

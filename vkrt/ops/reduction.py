@@ -163,8 +163,8 @@ def _parts(count: int, max_loops: int, texels: int) -> int:
     return parts
 
 
-def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keepdim: bool | None,
-                    function: str, divisor: float = 1.0) -> None:
+def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | int | None,
+                    keepdim: bool | None, function: str, divisor: float = 1.0) -> None:
     """Makes `out` a reduction of `x`, divided by `divisor` where `out` is a float.
 
     Args:
@@ -190,12 +190,13 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keep
 # Which dimensions, and what is left of them
 
 
-def _chosen(rank: int, dims: Sequence[int] | None) -> tuple[int, ...]:
+def _chosen(rank: int, dims: Sequence[int] | int | None) -> tuple[int, ...]:
     """The dimensions to reduce, sorted; to torch an empty list means all of them."""
-    return tuple(sorted(wrap_all(dims or None, rank, "dim")))
+    some = (dims,) if isinstance(dims, int) else dims
+    return tuple(sorted(wrap_all(some or None, rank, "dim")))
 
 
-def _count(x: Sizes, dims: Sequence[int] | None) -> int:
+def _count(x: Sizes, dims: Sequence[int] | int | None) -> int:
     """How many elements become one."""
     return math.prod(x[d] for d in _chosen(len(x), dims) if x)
 
@@ -206,22 +207,18 @@ def _left(x: Sizes, dims: Collection[int], keepdim: bool | None) -> tuple[Sizes]
     return (tuple(n for d, n in enumerate(x) if d not in dims),)
 
 
-def _some_sizes(x, dims, keepdim):
+def reduced_sizes(x, dims=None, keepdim=False):
     return _left(x, _chosen(len(x), dims), keepdim)
-
-
-def _one_sizes(x, dim, keepdim):
-    return _some_sizes(x, (dim,), keepdim)
-
-
-def _all_sizes(_x):
-    return ((),)
 
 
 def extreme_sizes(x, dims, keepdim):
     if not _count(x, dims):
         fail("dim", f"nothing to choose from in {list(x)}")
-    return _some_sizes(x, dims, keepdim)
+    return reduced_sizes(x, dims, keepdim)
+
+
+def extreme_and_index_sizes(x, dim, keepdim):
+    return extreme_sizes(x, dim, keepdim) * 2
 
 
 def _kept_rows(node: Node, dim: int) -> Windows | None:
@@ -238,45 +235,25 @@ KEPT_ROWS = RowRule(_kept_rows)
 # The operators
 
 
-@op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes,
+FUNCTIONS = {"mean": "SUM", "sum": "SUM", "prod": "PROD", "amax": "MAX", "amin": "MIN"}
+
+
+@op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=reduced_sizes,
     dtypes=FLOAT_ASKED_FOR, kernels="aten::mean.out", rows=KEPT_ROWS)
-def _mean(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM", _count(x.sizes, dims))
-
-
-@op("aten.mean.default", "self:T dtype:-", sizes=_all_sizes, dtypes=FLOAT_ASKED_FOR,
+@op("aten.mean.default", "self:T dtype:-", sizes=reduced_sizes, dtypes=FLOAT_ASKED_FOR,
     kernels="aten::mean.dtype_out")
-def _mean_of_all(cx, node, x):
-    lower_reduction(cx, x, node.outs[0], None, False, "SUM", x.numel)
-
-
-@op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes, dtypes=ANY,
+@op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=reduced_sizes, dtypes=ANY,
     kernels="aten::sum.IntList_out", convert="one", rows=KEPT_ROWS)
-def _sum(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM")
-
-
-@op("aten.prod.dim_int", "self:T dim:i keepdim:b? dtype:-", sizes=_one_sizes, dtypes=ANY,
+@op("aten.prod.dim_int", "self:T dim:i keepdim:b? dtype:-", sizes=reduced_sizes, dtypes=ANY,
     kernels="aten::prod.int_out", convert="one")
-def _prod(cx, node, x, dim, keepdim):
-    lower_reduction(cx, x, node.outs[0], (dim,), keepdim, "PROD")
-
-
-@op("aten.prod.default", "self:T dtype:-", sizes=_all_sizes, dtypes=ANY, convert="one")
-def _prod_of_all(cx, node, x):
-    lower_reduction(cx, x, node.outs[0], None, False, "PROD")
-
-
+@op("aten.prod.default", "self:T dtype:-", sizes=reduced_sizes, dtypes=ANY, convert="one")
 @op("aten.amax.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
     adapted={"aten::max.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
-def _amax(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MAX")
-
-
 @op("aten.amin.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
     adapted={"aten::min.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
-def _amin(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MIN")
+def _reduced(cx, node, x, dims=None, keepdim=False):
+    divisor = _count(x.sizes, dims) if node.name == "mean" else 1.0
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, FUNCTIONS[node.name], divisor)
 
 
 def _variance_sizes(x, dims, correction, keepdim):
@@ -284,7 +261,7 @@ def _variance_sizes(x, dims, correction, keepdim):
     if 1 < count <= correction:
         unsupported("correction", f"the variance of {count} elements with a correction of "
                                   f"{correction:g} is a division by 0")
-    return _some_sizes(x, dims, keepdim)
+    return reduced_sizes(x, dims, keepdim)
 
 
 @op("aten.var.correction", "self:T dim:[i]? correction:n? keepdim:b?", sizes=_variance_sizes,
@@ -312,7 +289,7 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
     if not count or rest <= 0:
         fill(cx, out, math.nan)
         return
-    means = Tensor(_some_sizes(x.sizes, dims, True)[0], "float32")
+    means = Tensor(reduced_sizes(x.sizes, dims, True)[0], "float32")
     away, squares = Tensor(x.sizes, "float32"), Tensor(x.sizes, "float32")
     lower_reduction(cx, x, means, dims, True, "SUM", count)
     binary(cx, away, "ADD", x, means, -1)
@@ -320,15 +297,24 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
     lower_reduction(cx, squares, out, dims, keepdim, "SUM", rest)
 
 
-def _truth_sizes(x, dims, keepdim):
-    return _left(x, wrap_all(dims, len(x), "dim"), keepdim)
+def _truth_dims(dims: Sequence[int] | int | None, rank: int) -> set[int]:
+    """The dimensions over which truth is asked for; here an empty list means none."""
+    return wrap_all((dims,) if isinstance(dims, int) else dims, rank, "dim")
+
+
+def _truth_sizes(x, dims=None, keepdim=False):
+    return _left(x, _truth_dims(dims, len(x)), keepdim)
 
 
 @op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL)
-def _truth(cx, node, x, dims, keepdim):
+@op("aten.any.dim aten.all.dim", "self:T dim:i keepdim:b?", sizes=_truth_sizes, dtypes=BOOL,
+    kernels="aten::{}.out")
+@op("aten.any.default aten.all.default", "self:T", sizes=_truth_sizes, dtypes=BOOL,
+    kernels="aten::{}.all_out")
+def _truth(cx, node, x, dims=None, keepdim=False):
     """Whether any or every element is not zero."""
-    out, function = node.outs[0], "MAX" if node.op.startswith("aten.any.") else "MIN"
-    over = tuple(sorted(wrap_all(dims, x.rank)))
+    out, function = node.outs[0], "MAX" if node.name == "any" else "MIN"
+    over = tuple(sorted(_truth_dims(dims, x.rank)))
     source = convert(cx, cx.read(x), "bool")
     if x.rank == 0 or not over:
         cx.alias(out, source, source.order)
@@ -338,15 +324,3 @@ def _truth(cx, node, x, dims, keepdim):
         return
     result = cx.write(out, kept_order(source.order, over, bool(keepdim)))
     reduce(cx, source, result, over, bool(keepdim), function)
-
-
-@op("aten.any.dim aten.all.dim", "self:T dim:i keepdim:b?", sizes=_one_sizes, dtypes=BOOL,
-    kernels="aten::{}.out")
-def _truth_along(cx, node, x, dim, keepdim):
-    _truth(cx, node, x, (dim,), keepdim)
-
-
-@op("aten.any.default aten.all.default", "self:T", sizes=_all_sizes, dtypes=BOOL,
-    kernels="aten::{}.all_out")
-def _truth_of_all(cx, node, x):
-    _truth(cx, node, x, None, False)

@@ -94,6 +94,15 @@ def _out_variant(name: str) -> str:
     return f"{namespace}::{word}.{'out' if overload == 'default' else overload + '_out'}"
 
 
+def short_lines(longest: int, place: int = 0) -> Callable[[Sequence[Any]], bool]:
+    """For `suits`: no dimension of the tensor at this place among the arguments is longer."""
+    def suits(args: Sequence[Any]) -> bool:
+        sizes = getattr(args[place], "sizes", ()) if len(args) > place else ()
+        return max(sizes, default=0) <= longest
+
+    return suits
+
+
 # Declares a function as kernels on the host. It gets the positional arguments of the program,
 # without the out tensors and with arrays in the place of tensors. It returns the result, or a tuple
 # of the results.

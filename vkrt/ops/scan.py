@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from vkrt.ops.broadcast import convert, convert_into, result_in
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import compute_dtype
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import wrap
 from vkrt.ops.views import reshape
 from vkrt.shader import opcode
@@ -23,13 +20,8 @@ def running_sizes(x, dim):
     return (x,)
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[0], "sizes", ()) if args else ()
-    return max(sizes, default=0) <= LONGEST
-
-
 @op("aten.cumsum.default aten.cumprod.default", "self:T dim:i dtype:-", sizes=running_sizes,
-    dtypes=ANY, convert="one", suits=_is_short)
+    dtypes=ANY, convert="one", suits=short_lines(LONGEST))
 def _running(cx, node, x, dim):
     out = node.outs[0]
     if x.rank == 0 or not x.numel:

@@ -24,7 +24,7 @@ from vkrt.ops.indexing import (
     indices_by_dimension,
 )
 from vkrt.ops.padding import pad
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, need_broadcast, wrap
 from vkrt.ops.views import reshape
 from vkrt.shader import opcode
@@ -101,32 +101,23 @@ def reduced_sizes(x, dim, index, source, reduce, _include_self):
     return scatter_sizes(x, dim, index, source)
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[2], "sizes", ()) if len(args) > 2 else ()
-    return max(sizes, default=0) <= LONGEST
+_IN_ORDER = short_lines(LONGEST, 2)
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    convert="first", suits=_is_short, indices=indices_along)
-def _scatter(cx, node, x, dim, index, source):
-    _put(cx, node.outs[0], x, dim, index, source)
-
-
+    convert="first", suits=_IN_ORDER, indices=indices_along)
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    convert="first", suits=_is_short, indices=indices_along)
-def _scatter_number(cx, node, x, dim, index, value):
-    _put(cx, node.outs[0], x, dim, index, value)
+    convert="first", suits=_IN_ORDER, indices=indices_along)
+def _scatter(cx, node, x, dim, index, elements):
+    _put(cx, node.outs[0], x, dim, index, elements)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, convert="first", suits=_is_short, indices=indices_along)
-def _scatter_add(cx, node, x, dim, index, source):
-    _put(cx, node.outs[0], x, dim, index, source, "SUM")
-
-
-@op("aten.scatter_reduce.two", "self:T dim:i index:T.int32 src:T reduce:s include_self:b?",
-    sizes=reduced_sizes, dtypes=FIRST, convert="first", indices=indices_along)
-def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
+    dtypes=FIRST, convert="first", suits=_IN_ORDER, indices=indices_along)
+@op("aten.scatter_reduce.two",
+    "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
+    convert="first", indices=indices_along)
+def _scatter_reduce(cx, node, x, dim, index, source, reduce="add", include_self=True):
     _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
 
 

@@ -14,7 +14,7 @@ from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.strided import permutation_of
 from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, copy_strided, joined
 from vkrt.ops.views import reshape
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand
 
 # Repeated dimensions that always fit into one strided copy: each is two of its dimensions, and all
 # that lie between two of them are one.
@@ -116,13 +116,6 @@ def transpose_sizes(x, dim0, dim1):
     return (tuple(sizes),)
 
 
-def _permute(cx, node: Node, x: Tensor, permutation: tuple[int, ...]) -> None:
-    if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where.permuted(permutation)):
-        return
-    source = cx.read(x)
-    cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
-
-
 def _permuted_rows(node: Node, dim: int) -> Windows:
     return {node.args[0]: Window(permutation_of(node)[dim])}
 
@@ -134,23 +127,15 @@ PERMUTED = RowRule(_permuted_rows)
     rows=PERMUTED)
 @op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
     rows=PERMUTED)
-def _permute_copy(cx, node, x, dims):
-    _permute(cx, node, x, tuple(wrap(d, x.rank) for d in dims))
-
-
 @op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, rows=PERMUTED)
-def _t_copy(cx, node, x):
-    _permute(cx, node, x, tuple(reversed(range(x.rank))))
-
-
 @op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
     rows=PERMUTED)
-def _transpose_copy(cx, node, x, dim0, dim1):
-    a, b = wrap(dim0, x.rank), wrap(dim1, x.rank)
-    order = list(range(x.rank))
-    if x.rank:
-        order[a], order[b] = b, a
-    _permute(cx, node, x, tuple(order))
+def _permute(cx, node, x, *_dims):
+    permutation = permutation_of(node)
+    if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where.permuted(permutation)):
+        return
+    source = cx.read(x)
+    cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
 
 
 # Elements repeated

@@ -7,12 +7,11 @@ the time grows with the square of the rows' length only. Long rows are left to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from vkrt.ops.broadcast import convert, result_in
 from vkrt.ops.dtypes import FIRST, INT32
 from vkrt.ops.elementwise import compute_dtype
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, wrap
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Tensor, short_name
@@ -38,26 +37,21 @@ def topk_sizes(x, k, dim, _largest, _sorted):
     return sizes, sizes
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[0], "sizes", ()) if args else ()
-    return max(sizes, default=0) <= LONGEST
-
-
 @op("aten.sort.default", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::sort.values", convert="own", suits=_is_short)
+    further=(INT32,), kernels="aten::sort.values", convert="own", suits=short_lines(LONGEST))
 def _sort(cx, node, x, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?", sizes=stable_sort_sizes,
     dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="own",
-    suits=_is_short)
+    suits=short_lines(LONGEST))
 def _stable_sort(cx, node, x, _stable, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.topk.default", "self:T k:i dim:i? largest:b? sorted:b?", sizes=topk_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::topk.values", convert="own", suits=_is_short)
+    further=(INT32,), kernels="aten::topk.values", convert="own", suits=short_lines(LONGEST))
 def _topk(cx, node, x, _k, dim, largest, _sorted):
     _ordered(cx, node.outs, x, dim, largest is not False)
 

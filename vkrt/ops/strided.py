@@ -128,10 +128,11 @@ def permutation_of(node: Node) -> tuple[int, ...]:
     if node.op == "aten.t_copy.default":
         return tuple(reversed(order))
     if node.op == "aten.transpose_copy.int":
-        a, b = (d % len(order) for d in node.args[1:3])
+        # A Double may stand where the schema has an int.
+        a, b = (int(d) % len(order) for d in node.args[1:3])
         order[a], order[b] = order[b], order[a]
         return tuple(order)
-    return tuple(d % len(order) for d in node.args[1])
+    return tuple(int(d) % len(order) for d in node.args[1])
 
 
 def _part(factors: tuple[StridedDim, ...], start: int, count: int, step: int

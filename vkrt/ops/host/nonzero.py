@@ -1,4 +1,5 @@
-"""Host kernels of elements that the data choose: their number decides the sizes of the results.
+"""Host kernels whose data decide how many elements a result has: those that are not zero, those
+that a mask chooses, repeated ones.
 
 A `count` is the number that the sizes of the run say. Where the data have another number, the run
 has to begin anew: see `vkrt.method.counts`.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from vkrt.ops.dtypes import ANY, INDEX
 from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import at_least, broadcast
+from vkrt.ops.sizes import at_least, broadcast, need_rank
 from vkrt.work.limits import CountFound
 
 
@@ -69,3 +70,23 @@ def masked_select(x: np.ndarray, mask: np.ndarray, count: int, number: int) -> n
     x, mask = np.broadcast_arrays(x, mask)
     check_count(number, count, int(np.count_nonzero(mask)))
     return x[mask]
+
+
+def repeated_sizes(repeats, count, _number):
+    need_rank(repeats, 1, "repeats")
+    return ((at_least(count, 0, "output_size"),),)
+
+
+@host_kernel("aten::repeat_interleave.Tensor_out", "repeats:T.int32 output_size:i number:i?",
+             sizes=repeated_sizes, dtypes=ANY)
+def repeat_interleave(repeats: np.ndarray, count: int, number: int | None = None) -> np.ndarray:
+    """Each number from 0 on, as often as its element of `repeats` says. The program says how many
+    these are, or the data do: then it is count `number`."""
+    if (repeats < 0).any():
+        raise IndexError(f"repeats of {repeats.min()}")
+    found = int(repeats.sum())
+    if number is not None:
+        check_count(number, count, found)
+    elif found != count:
+        raise IndexError(f"repeats of {found} in all, and an output_size of {count}")
+    return np.repeat(np.arange(len(repeats)), repeats)

@@ -11,7 +11,7 @@ import math
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.host import np
 from vkrt.ops.host.reduction import line_of, order_of
-from vkrt.ops.reduction import extreme_sizes
+from vkrt.ops.reduction import extreme_and_index_sizes, reduced_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail, wrap
 
@@ -30,7 +30,6 @@ def _chosen(x: np.ndarray, places: np.ndarray, dim: int, keepdim: bool | None
 
 
 def _numbers(x: np.ndarray, dim: int) -> np.ndarray:
-    """How many elements of each line are not NaN."""
     return np.count_nonzero(x == x, dim, keepdims=True)
 
 
@@ -45,30 +44,24 @@ def _median(x: np.ndarray, dim: int, keepdim: bool | None, skips_nan: bool
     return _chosen(x, np.take_along_axis(order, place, dim), dim, keepdim)
 
 
-def one_sizes(x, dim, keepdim):
-    return extreme_sizes(x, (dim,), keepdim) * 2
-
-
-def all_sizes(_x):
-    return ((),)
-
-
-@host_kernel("aten::median.dim_values", "self:T dim:i keepdim:b?", sizes=one_sizes, dtypes=ANY)
+@host_kernel("aten::median.dim_values", "self:T dim:i keepdim:b?",
+             sizes=extreme_and_index_sizes, dtypes=ANY)
 def median_along(x, dim, keepdim=False):
     return _median(x, int(dim), keepdim, False)
 
 
-@host_kernel("aten::nanmedian.dim_values", "self:T dim:i keepdim:b?", sizes=one_sizes, dtypes=ANY)
+@host_kernel("aten::nanmedian.dim_values", "self:T dim:i keepdim:b?",
+             sizes=extreme_and_index_sizes, dtypes=ANY)
 def nanmedian_along(x, dim, keepdim=False):
     return _median(x, int(dim), keepdim, True)
 
 
-@host_kernel("aten::median.out", "self:T", sizes=all_sizes, dtypes=ANY)
+@host_kernel("aten::median.out", "self:T", sizes=reduced_sizes, dtypes=ANY)
 def median(x):
     return _median(x.reshape(-1), 0, False, False)[0] if x.size else math.nan
 
 
-@host_kernel("aten::nanmedian.out", "self:T", sizes=all_sizes, dtypes=ANY)
+@host_kernel("aten::nanmedian.out", "self:T", sizes=reduced_sizes, dtypes=ANY)
 def nanmedian(x):
     return _median(x.reshape(-1), 0, False, True)[0] if x.size else math.nan
 
@@ -78,7 +71,7 @@ def kth_sizes(x, k, dim, keepdim):
     size = x[dim] if x else 1
     if not 1 <= k <= size:
         fail("k", f"expected 1 to {size}, the size of dimension {dim}, got {k}")
-    return one_sizes(x, dim, keepdim)
+    return extreme_and_index_sizes(x, dim, keepdim)
 
 
 @host_kernel("aten::kthvalue.values", "self:T k:i dim:i? keepdim:b?", sizes=kth_sizes, dtypes=ANY)
@@ -90,7 +83,7 @@ def kth_smallest(x, k, dim=-1, keepdim=False):
 
 
 def mode_sizes(x, dim, keepdim):
-    return one_sizes(x, -1 if dim is None else dim, keepdim)
+    return extreme_and_index_sizes(x, -1 if dim is None else dim, keepdim)
 
 
 @host_kernel("aten::mode.values", "self:T dim:i? keepdim:b?", sizes=mode_sizes, dtypes=ANY)
