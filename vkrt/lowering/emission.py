@@ -96,24 +96,23 @@ class Emitter:
                 target allows is taken, or the plain variant where it allows none.
         """
         if groups > 0:
-            found = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
-                                  storage)
+            feature = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
+                                    storage)
             self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
-                      self.target.grid(groups), "" if found is None else found[1])
+                      self.target.grid(groups), feature or "")
 
     def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
-                 storage: str | None = None) -> tuple[str, str] | None:
-        """The best variant of a shader that the target allows and the driver compiles, as its name
-        and the feature ("" for none); None where the driver refuses all of them.
+                 storage: str | None = None) -> str | None:
+        """The feature of the best variant of a shader that the target allows and the driver
+        compiles, "" of the plain one; None where the driver refuses all of them.
 
         Args:
             features, dtype, storage: as in `share`.
         """
         storage = storage or self.variant(reads)
         for feature in (*(each for each in features if each in self.target.features), ""):
-            name = _name_of(shader, storage, dtype, feature)
-            if name not in self.target.refused:
-                return name, feature
+            if _name_of(shader, storage, dtype, feature) not in self.target.refused:
+                return feature
         return None
 
     def refused_tiles(self, shader: str, reads, dtype: str) -> set[Tile]:

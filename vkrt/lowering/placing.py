@@ -65,7 +65,6 @@ class Placing(Storing):
         return self.graph.last_use(tensor) > self.node
 
     def _repeat_places(self, memo: NodeMemo) -> None:
-        """Places what another lowering placed for the current node."""
         for tensor, place in memo.places:
             if isinstance(place, Strided):
                 self._leave(tensor, place)

@@ -255,9 +255,8 @@ def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
           rows: int) -> tuple[int, int, str]:
     """How many of `rows` rows an invocation does, how many lanes share the loads of rows, and the
     feature of that variant of the kernels (shaders/attention/attention_tile.glsl)."""
-    if rows > SMALL_TILE and tiles.hands_round(cx.target):
-        found = [cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels]
-        if all(one is not None and one[1] for one in found):
-            return LANES, LANES, "shuffle"
+    if rows > SMALL_TILE and tiles.hands_round(cx.target) and all(
+            cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels):
+        return LANES, LANES, "shuffle"
     fits = cx.target.tuning.registers >= TILE_REGISTERS
     return SMALL_TILE if fits and rows >= 3 else 1, 1, ""

@@ -110,7 +110,6 @@ class _Inputs:
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """The sizes of the scores."""
         return (*self.heads, self.query.sizes[-2], self.key.sizes[-1 if self.is_turned else -2])
 
     def attend(self, cx, out: Tensor) -> None:
@@ -140,7 +139,6 @@ class _Inputs:
             other.source for other in others)), blocks)
 
     def _strided(self, cx, result: Strided) -> Attention:
-        """The inputs and the result as strided views."""
         count = math.prod(self.heads)
         query, values = first_factor(cx, self.query), second_factor(cx, self.value)
         if self.is_turned:

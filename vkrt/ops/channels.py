@@ -97,12 +97,10 @@ class ChannelRule:
                    zip(firsts, units, self._all(node), self._taken(node)))
 
     def _all(self, node: Node) -> tuple[int, int]:
-        """How many input and output channels the weight of a node has."""
         weight = node.args[WEIGHT]
         return weight.sizes[1] * self.packed, weight.sizes[0]
 
     def _taken(self, node: Node) -> tuple[int, int]:
-        """How many input and output channels of its weight a node takes."""
         x, out = node.args[0], node.outs[0]
         inputs, outputs = self._all(node)
         return (x.sizes[self.dim(x)] if INPUTS in node.attributes else inputs,

@@ -112,7 +112,6 @@ def _transposed_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero,
 
 
 def _multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
-    """Every element of the result meets a row of the weight."""
     (out,) = others[-1]
     return out.numel * weight.sizes[1]
 
@@ -123,7 +122,6 @@ def _depthwise_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) 
 
 
 def _transposed_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
-    """Every pixel of the input meets the whole weight."""
     return x.numel // x.sizes[1] * math.prod(weight.sizes)
 
 

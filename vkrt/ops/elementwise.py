@@ -73,7 +73,6 @@ def _elementary(cx, node, *args):
 
 
 def _functions(names: str, dtypes, function=_function, **others) -> None:
-    """Declares functions of one element without other arguments."""
     for name in names.split():
         pointwise(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes, **others)(function)
 

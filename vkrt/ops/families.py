@@ -42,7 +42,6 @@ DEVICE = {
         "log log10 log1p log2 maximum minimum mish mul neg reciprocal relu remainder rsqrt rsub "
         "sigmoid sign silu silu_mul sin sinh softplus sqrt sub tan tanh trunc where "),
     "elementwise_q8": "add_q8ta_q8ta_q8to q8ta_add q8ta_pixel_shuffle q8ta_relu",
-    "grid_priors": "grid_priors",
     "indexing": "embedding gather index index_select",
     "linear_int8": "_weight_int8pack_mm linear_dq8ca_q4gsw",
     "linear_q4": "embedding_q4gsw linear_q4gsw linear_qcs4w",
@@ -71,17 +70,16 @@ DEVICE = {
         "quantized_decomposed::quantize_per_tensor.out "),
     "quantization_by_tensor": (
         "dequantize_affine dequantize_per_channel dequantize_per_token quantize_affine "
-        "quantize_per_channel quantize_per_token "),
-    "quantization_params": (
-        "choose_qparams choose_qparams_affine choose_qparams_per_token_asymmetric "),
-    "quantization_whole": (
+        "quantize_per_channel quantize_per_token "
         "quantized_decomposed.dequantize_per_tensor.tensor "
         "quantized_decomposed.quantize_per_tensor.tensor "
         "quantized_decomposed::dequantize_per_tensor.Tensor_out "
         "quantized_decomposed::quantize_per_tensor.Tensor_out "),
+    "quantization_params": (
+        "choose_qparams choose_qparams_affine choose_qparams_per_token_asymmetric "),
     "reduction": (
         "all amax amin any aten::max.unary_out aten::min.unary_out mean prod sum var var_mean "),
-    "resample": "grid_sampler_2d pixel_shuffle pixel_unshuffle",
+    "resample": "grid_priors grid_sampler_2d pixel_shuffle pixel_unshuffle",
     "rotary": "apply_rotary_emb apply_rotary_emb_hf apply_rotary_emb_interleaved",
     "scan": "cumprod cumsum",
     "scatter": "index_put index_put_ scatter scatter_add scatter_reduce",

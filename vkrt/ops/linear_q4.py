@@ -65,7 +65,7 @@ def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) 
 
 
 def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
-    if linear_q4_row.gated(cx, source, gate, layer):
+    if linear_q4_row.horizontal(cx, source, [gate, layer], [layer.out]):
         return
     first, second = (Tensor(layer.out.sizes, layer.out.dtype) for _ in range(2))
     _multiply(cx, source, replace(gate, out=first))
@@ -74,7 +74,7 @@ def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
 
 
 def _horizontal(cx, source: Operand, layers: list[Layer]) -> None:
-    if not linear_q4_row.beside(cx, source, layers):
+    if not linear_q4_row.horizontal(cx, source, layers, [layer.out for layer in layers]):
         for layer in layers:
             _multiply(cx, source, layer)
 
@@ -100,8 +100,9 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
     # Without a residual, another operand of the same kind is bound.
     added = other or (source if cx.storage == "texture3d" else vector)
     if rows == 1 and layer.is_whole:
-        linear_q4_row.one(cx, source, layer, result, [words_of(packed), factors, vector, added],
-                          other is not None)
+        linear_q4_row.dispatch_row(cx, "linear_q4_gemv", [layer], [result],
+                                   [source, words_of(packed), factors, vector, added],
+                                   other is not None)
         return
     params = [*product_params(rows, source.grid[2], columns, source, result,
                               plain(vector, layer.bias is not None), other is not None),

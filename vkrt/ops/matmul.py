@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 from vkrt.graph.graph import Node
 from vkrt.ops import strided_copy, tiles
+from vkrt.ops.arguments import limited
 from vkrt.ops.attributes import FACTOR, INPUTS, OUTPUTS, PERMUTATION
-from vkrt.ops.broadcast import expanded, is_float
+from vkrt.ops.broadcast import convert, expanded, is_float, result_in
 from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import ONE_FLOAT, ONE_NUMBER
+from vkrt.ops.elementwise import binary, unary
 from vkrt.ops.epilogue import (
     CURVES,
     EPILOGUES,
@@ -26,7 +28,6 @@ from vkrt.ops.epilogue import (
 )
 from vkrt.ops.epilogue_q8 import words_of
 from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_channels
-from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
 from vkrt.ops.shared_tiles import multiply_shared
@@ -105,8 +106,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     hands = is_float(source.dtype) and (scales is None or words is not None)
     if is_row and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
-        found = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else None
-        feature = "" if found is None else found[1]
+        feature = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else ""
         # Networks have such layers of all lengths and widths, and each size of groups is another
         # pipeline.
         lanes, work, group_factor = LANES if feature else 1, 1, WIDE
@@ -126,7 +126,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if feature and words is not None:
         reads = words
     cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work,
-                group_factor=group_factor, dtype=dtype, feature=feature)
+                group_factor=group_factor, dtype=dtype, feature=feature or "")
 
 
 def product_params(rows: int, texels: int, columns: int, source: Operand, result: Operand,
@@ -262,7 +262,7 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or batches of both."""
     if not is_float(node.outs[0].dtype):
-        multiply_whole(cx, node.outs[0], a, b)
+        _multiply_whole(cx, node.outs[0], a, b)
         return
     factor = cx.attribute(FACTOR)
     alpha = 1.0 if factor is None else factor
@@ -292,7 +292,7 @@ def add_product(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float
                 ) -> None:
     """Makes `out` the result of addmm."""
     if not is_float(out.dtype):
-        add_product_whole(cx, out, bias, a, b, beta, alpha)
+        _add_product_whole(cx, out, bias, a, b, beta, alpha)
         return
     extra: dict = {}
     if beta == 0:
@@ -309,3 +309,28 @@ def _expanded(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Operand:
     order = row_major(len(sizes))
     source = cx.read_lifted(tensor, order)
     return source if tensor.sizes == sizes else expanded(cx, source, sizes, order)
+
+
+def _multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
+    """Makes `out` the product of [.., M, K] and [.., K, N] of whole numbers, which is exact as long
+    as every sum fits into 32 bits; modulo 2^8 for 8-bit numbers."""
+    source, matrix = (convert(cx, cx.read(t, row_major(t.rank)), "int32") for t in (a, b))
+    *outer, rows, depth = a.sizes
+    with result_in(cx, "int32", out) as result:
+        cx.dispatch("matmul_whole", [rows, outer[0] if outer else 1, depth, result.packed],
+                    [result], [source, matrix], result.texels, loops=depth + source.grid[2])
+
+
+def _add_product_whole(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float,
+                       alpha: float) -> None:
+    """Makes `out` beta * bias + alpha * (a times b), without the bias where beta is 0."""
+    product = Tensor(out.sizes, out.dtype)
+    _multiply_whole(cx, product, a, b)
+    if beta == 0:
+        unary(cx, out, "TIMES", product, limited(alpha))
+        return
+    scaled = bias
+    if beta != 1:
+        scaled = Tensor(bias.sizes, bias.dtype)
+        unary(cx, scaled, "TIMES", bias, limited(beta))
+    binary(cx, out, "ADD", scaled, product, limited(alpha))

@@ -11,7 +11,6 @@ from vkrt.work.tensor import Tensor
 
 
 def _permuted(cx, x: Tensor, *dims: int) -> Tensor:
-    """A view of the tensor with its dimensions in this order."""
     source = cx.read(x)
     result = Tensor(tuple(x.sizes[d] for d in dims), x.dtype)
     cx.alias(result, source, tuple(dims.index(d) for d in source.order))

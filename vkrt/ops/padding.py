@@ -75,7 +75,6 @@ def pad(cx, out: Tensor, tensor: Tensor, before: Sequence[int], number: int | fl
 
 def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: int | float,
          border: str) -> None:
-    """Adds the dispatch that puts a border around `source`."""
     dims: list[tuple[int, int, int]] = []
     # A mirrored dimension is not joined: whole rows would be mirrored, not their elements.
     joins = border in ("", "CIRCULAR")

@@ -18,10 +18,15 @@ from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
 
-def select_sizes(x, dim, index):
+def _need_dim(x, dim, refusal="cannot be split"):
+    """A dimension of a tensor that has some, counted from the front."""
     if not x:
-        fail("self", "a 0-d tensor has nothing to select from")
-    dim = wrap(dim, len(x))
+        fail("self", f"a 0-d tensor {refusal}")
+    return wrap(dim or 0, len(x))
+
+
+def select_sizes(x, dim, index):
+    dim = _need_dim(x, dim, "has nothing to select from")
     if not -x[dim] <= index < x[dim]:
         fail("index", f"expected an index of a dimension of size {x[dim]}, got {index}")
     return (x[:dim] + x[dim + 1:],)
@@ -40,17 +45,13 @@ def sliced(size: int, start: int | None, end: int | None, step: int) -> tuple[in
 
 
 def slice_sizes(x, dim, start, end, step):
-    if not x:
-        fail("self", "a 0-d tensor cannot be sliced")
-    dim = wrap(dim, len(x))
+    dim = _need_dim(x, dim, "cannot be sliced")
     count = sliced(x[dim], start, end, 1 if step is None else step)[1]
     return ((*x[:dim], count, *x[dim + 1:]),)
 
 
 def split_sizes(x, sizes, dim):
-    if not x:
-        fail("self", "a 0-d tensor cannot be split")
-    dim = wrap(dim, len(x))
+    dim = _need_dim(x, dim)
     if sum(at_least(n, 0, "sizes") for n in sizes) != x[dim]:
         fail("sizes", f"expected a sum of {x[dim]}, got {list(sizes)}")
     return tuple((*x[:dim], n, *x[dim + 1:]) for n in sizes)
@@ -127,9 +128,7 @@ def split(cx, x: Tensor, outs: Sequence[Tensor], dim: int) -> None:
 
 
 def unbind_sizes(x, dim):
-    if not x:
-        fail("self", "a 0-d tensor cannot be split")
-    dim = wrap(dim or 0, len(x))
+    dim = _need_dim(x, dim)
     return ((*x[:dim], *x[dim + 1:]),) * x[dim]
 
 
@@ -141,9 +140,7 @@ def _unbind_copy(cx, node, x, dim):
 
 
 def chunk_sizes(x, size, dim):
-    if not x:
-        fail("self", "a 0-d tensor cannot be split")
-    dim = wrap(dim or 0, len(x))
+    dim = _need_dim(x, dim)
     at_least(size, 0 if not x[dim] else 1, "split_size")
     starts = range(0, x[dim], size) if x[dim] else [0]
     return tuple((*x[:dim], min(size, x[dim] - start), *x[dim + 1:]) for start in starts)
@@ -155,9 +152,7 @@ def _split_copy(cx, node, x, _size, dim):
 
 
 def narrow_sizes(x, dim, start, length):
-    if not x:
-        fail("self", "a 0-d tensor cannot be narrowed")
-    dim = wrap(dim, len(x))
+    dim = _need_dim(x, dim, "cannot be narrowed")
     first = start + x[dim] if start < 0 else start
     if length < 0 or first < 0 or first + length > x[dim]:
         fail("length", f"{length} elements from {start} on reach past dimension {dim} of {list(x)}")

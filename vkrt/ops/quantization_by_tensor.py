@@ -1,10 +1,12 @@
-"""Quantization whose scales and zeros are tensors: one for each channel, row or block of a tensor.
+"""Quantization whose scales and zeros are tensors: one for a whole tensor, or one for each of its
+channels, rows or blocks.
 
 Scales and zeros are brought to sizes that broadcast to the tensor's; the kernels do the rest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from vkrt.pte.dtype import MAX_RANK
 from vkrt.work.tensor import Tensor
 
 REAL, WHOLE = "input:T.float32|float16", "input:T.int8|uint8"
+STEP = "scale:T.float32|float16 zero_point:T.int32|int8"
 STEPS = "scales:T.float32|float16 zero_points:T.int32|int8{}"
 RANGE = "quant_min:i quant_max:i dtype:-"
 
@@ -42,7 +45,6 @@ def per_token(x: Sizes) -> Sizes:
 
 
 def _per_block(x: Sizes, block: Sizes) -> Sizes:
-    """The sizes of one number for each block."""
     if len(block) != len(x):
         fail("block_size", f"expected {len(x)} numbers for sizes {list(x)}, got {list(block)}")
     for size, part in zip(x, block, strict=True):
@@ -183,3 +185,23 @@ def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
     dtypes=REALS)
 def _dequantize_blocks(cx, node, x, block, scale, zero, _least, _most):
     _blocks(cx, "dequantize_by", node.outs[0], x, block, scale, zero)
+
+
+def _tensor_sizes(x, scale, zero, least, most):
+    for name, sizes in (("scale", scale), ("zero_point", zero)):
+        if math.prod(sizes) != 1:
+            fail(name, f"expected one element, got sizes {list(sizes)}")
+    need_range(least, most)
+    return (x,)
+
+
+@op("quantized_decomposed.quantize_per_tensor.tensor", f"{REAL} {STEP} {RANGE}",
+    sizes=_tensor_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.Tensor_out")
+def _quantize_tensor(cx, node, x, scale, zero, least, most):
+    dispatch_by(cx, "quantize_by", node.outs[0], x, scale, zero, (1,) * x.rank, least, most, False)
+
+
+@op("quantized_decomposed.dequantize_per_tensor.tensor", f"{WHOLE} {STEP} {RANGE} out_dtype:-",
+    sizes=_tensor_sizes, dtypes=REALS, kernels="quantized_decomposed::{}.Tensor_out")
+def _dequantize_tensor(cx, node, x, scale, zero, _least, _most):
+    dispatch_by(cx, "dequantize_by", node.outs[0], x, scale, zero, (1,) * x.rank)

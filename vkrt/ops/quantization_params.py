@@ -93,7 +93,6 @@ def _choose_for_tensor(cx, node, x, low, high, smallest):
 
 
 def _choose(cx, outs: Sequence[Tensor], x: Tensor, limits: list[float]) -> None:
-    """Dispatches the choice for each row of x."""
     scale, zero = outs
     bytes_ = zero if zero.dtype == "int8" else Tensor(zero.sizes, "int8")
     source = cx.read(x, row_major(x.rank))

@@ -1,9 +1,9 @@
-"""Operators that move pixels: pixel shuffle, and sampling by a grid."""
+"""Operators of grids of pixels: pixel shuffle, sampling by a grid, the places of a grid's cells."""
 
 from __future__ import annotations
 
 from vkrt.graph.graph import Node
-from vkrt.ops.dtypes import ONE, ONE_FLOAT
+from vkrt.ops.dtypes import FLOAT, ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
@@ -110,3 +110,17 @@ def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
     result = cx.write(out, order)
     cx.dispatch("grid_sampler_2d", [*image_sides(source, result, x.sizes[2], out.sizes[2]), mode,
                                     padding, align], [result], [source, places], result.texels)
+
+
+def grid_priors_sizes(x, _stride, _offset):
+    if len(x) < 2:
+        fail("self", f"expected at least rank 2, got sizes {list(x)}")
+    return ((x[-2] * x[-1], 2),)
+
+
+@op("et_vk.grid_priors.default", "self:T stride:i offset:f", sizes=grid_priors_sizes, dtypes=FLOAT)
+def _grid_priors(cx, node, x, stride, offset):
+    """[H * W, 2]: (x + offset) * stride and (y + offset) * stride for an image [.., H, W]."""
+    result = cx.write(node.outs[0])
+    cx.dispatch("grid_priors", [*result.grid, x.sizes[-1], float(stride), offset], [result], [],
+                result.texels)

@@ -84,7 +84,6 @@ def _sorted(cx, rows: Tensor, sorter: Tensor | None) -> Tensor:
 
 
 def _sorters(rows: Tensor, *others: Any) -> Iterator[Indices]:
-    """The indices among the arguments, if there are any."""
     sorter = others[-1]
     if sorter is not None:
         yield Indices(sorter, rows.sizes[-1])
