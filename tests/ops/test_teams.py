@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -34,9 +35,12 @@ def test_teams(rows, count, side_by_side, members):
     assert (team and team.members) == members
     assert team_for(Target(), rows, count, side_by_side) is None
     if team:
-        assert team.groups(rows) * GROUP // members >= rows
-        assert team.features == (("subgroups",) if members == GROUP else ())
-        assert team.params == [members, GROUP // members if side_by_side else 1]
+        cx = Mock()
+        team.dispatch(cx, "reduce", [], [], [], rows)
+        (_, params, _, _, groups), options = cx.share.call_args
+        assert groups * GROUP // members >= rows
+        assert options["features"] == (("subgroups",) if members == GROUP else ())
+        assert params == [members, GROUP // members if side_by_side else 1]
 
 
 @pytest.mark.parametrize(("rows", "count", "parts"), [

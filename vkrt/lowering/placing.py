@@ -288,8 +288,7 @@ class Placing(Storing):
             operand = operand.as_rows()
         return Strided.of(operand)
 
-    def leave(self, tensor: Tensor, out: Tensor,
-              view: Callable[[Strided], Strided | None]) -> bool:
+    def leave(self, tensor: Tensor, out: Tensor, view: Callable[[Strided], Strided | None]) -> bool:
         """Leaves a result of the current node in place as a strided view, if all readers can read
         that (the attribute `STRIDED`). Returns whether it did.
 
@@ -297,8 +296,7 @@ class Placing(Storing):
             tensor: what the result is a part of.
             view: gives the part as a strided view; None where its strides are not regular.
         """
-        if (not self.attribute(STRIDED) or self.number in self.copied
-                or tensor.dtype != out.dtype):
+        if (not self.attribute(STRIDED) or self.number in self.copied or tensor.dtype != out.dtype):
             return False
         where = self.strided(tensor)
         found = None if where is None else view(where)

@@ -211,9 +211,8 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
             cx.dispatch("attention_softmax", params, [scores], [scores, where], lines,
                         storage=storage, loops=3 * width)
         else:
-            cx.share("attention_softmax_team", [*params, *team.params], [scores], [scores, where],
-                     team.groups(lines), storage=storage, features=team.features,
-                     loops=4 * team.loops(width))
+            team.dispatch(cx, "attention_softmax", params, [scores], [scores, where], lines,
+                          storage=storage, loops=4 * team.loops(width))
         cx.dispatch("attention_values", [*params, tile, size], [result],
                     [scores, values, where], each * round_up(texels, lanes), dtype=variant,
                     loops=width, work=4 * tile, feature=feature)

@@ -82,8 +82,7 @@ class Broadcast:
                 continue
             steps = tuple(0 if operand.sizes[d] == 1 else stride[d] // 4
                           for operand, stride in zip(self.operands, strides))
-            if dims and all(step == dims[-1][0] * inner
-                            for step, inner in zip(steps, dims[-1][1])):
+            if dims and all(step == dims[-1][0] * inner for step, inner in zip(steps, dims[-1][1])):
                 dims[-1] = (dims[-1][0] * size, dims[-1][1])
             else:
                 dims.append((size, steps))
@@ -91,8 +90,7 @@ class Broadcast:
 
     def _expand_one(self, cx) -> None:
         """Copies one operand out to the full sizes."""
-        index = next(i for i, operand in enumerate(self.operands)
-                     if operand.sizes != self.sizes)
+        index = next(i for i, operand in enumerate(self.operands) if operand.sizes != self.sizes)
         self.operands[index] = expanded(cx, self.operands[index], self.sizes, self.order)
 
 

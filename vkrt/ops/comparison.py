@@ -93,8 +93,8 @@ def _is(cx, node, x):
     "self:T other:T", sizes=together, dtypes=BOOL, convert="common")
 @pointwise("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor",
     "self:T other:T", sizes=together, dtypes=WHOLE)
-def _combine(cx, node, x, y):
-    # logical_and, bitwise_and: AND
+def combine(cx, node, x, y):
+    """AND, OR or XOR, as the name of a logical or bitwise operator ends."""
     relation, out = node.name.split("_")[1].upper(), node.outs[0]
     if out.dtype == "bool":
         compare(cx, out, relation, x, y)

@@ -7,7 +7,7 @@ import math
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import fill, is_float
-from vkrt.ops.comparison import compare
+from vkrt.ops.comparison import combine
 from vkrt.ops.dtypes import (
     FIRST,
     FLOAT,
@@ -98,12 +98,7 @@ _WHOLE_WITH_NUMBERS = DtypeRule(lambda args: (WHOLE.allowed(args) or INT32) | IN
 @op("aten.bitwise_and.Scalar aten.bitwise_or.Scalar aten.bitwise_xor.Scalar", "self:T other:n",
     sizes=same, dtypes=_WHOLE_WITH_NUMBERS)
 def _bitwise(cx, node, x, number):
-    out, function = node.outs[0], node.name.split("_")[1].upper()
-    other = filled(cx, number, out.dtype)
-    if out.dtype == "bool":
-        compare(cx, out, function, x, other)
-    else:
-        binary(cx, out, function, x, other)
+    combine(cx, node, x, filled(cx, number, node.outs[0].dtype))
 
 
 SHIFTS = {"bitwise_left_shift": "SHIFT_LEFT", "bitwise_right_shift": "SHIFT_RIGHT"}

@@ -229,13 +229,9 @@ def filled_sizes(size, *_value):
 @op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY)
 @op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
     kernels="aten::{}.out aten::fill.Scalar_out")
-def _full(cx, node, _like, value):
-    fill(cx, node.outs[0], value)
-
-
 @op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY)
-def _scalar_tensor(cx, node, value):
-    fill(cx, node.outs[0], value)
+def _full(cx, node, *args):
+    fill(cx, node.outs[0], args[-1])
 
 
 # aten.empty is filled with zeros, too: its contents are undefined.

@@ -58,12 +58,10 @@ def _embedding(cx, node, weight, indices, *_training):
     out = node.outs[0]
     if cx.read_rows(out, weight, indices):
         return
-    if not cx.is_constant(weight):
-        _rows(cx, cx.read(weight, (0, 1)), cx.read(indices, row_major(indices.rank)), out,
-              row_major(out.rank), weight.sizes[0])
-        return
-    _rows(cx, cx.flat(weight), cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
-          weight.sizes[0], shader="embedding")
+    shader, source = (("embedding", cx.flat(weight)) if cx.is_constant(weight) else
+                      ("index_rows", cx.read(weight, (0, 1))))
+    _rows(cx, source, cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
+          weight.sizes[0], shader)
 
 
 def index_select_sizes(x, dim, index):

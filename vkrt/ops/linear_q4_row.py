@@ -146,8 +146,7 @@ def dispatch_row(cx, shader: str, layers: list[Layer], results: list[Operand],
               *more]
     team = team_for(cx.target, width, texels)
     if team is not None:
-        cx.share(f"{shader}_team", [*params, *team.params], results, reads, team.groups(width),
-                 features=team.features, loops=team.loops(texels))
+        team.dispatch(cx, shader, params, results, reads, width, loops=team.loops(texels))
         return
     by_words = len(layers) == 1 and _goes_by_words(cx)
     tile = 1 if by_words else TILE

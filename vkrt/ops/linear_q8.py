@@ -54,8 +54,7 @@ def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: EpilogueArg
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
     f"{SOURCE} {WEIGHT} {RESULT} activation:s?", sizes=_sizes, dtypes=INT8,
     multiply_adds=_multiply_adds, takes_requantization=True)
-def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
-            activation):
+def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, activation):
     """[.., K] -> [.., N], quantized on both sides."""
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero),
                              activation or "none")

@@ -91,8 +91,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if team is not None:
         # Epilogues differ in how many parameters they have.
         spare = [0] * (TEAM - len(params))
-        cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
-                 team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
+        team.dispatch(cx, f"gemv{kind}", [*params, *spare], [result], reads, lines, dtype=dtype,
+                      loops=team.loops(texels))
         return
     if is_float(source.dtype) and scales is None:
         params += (0,) * PLACES if parts is None else parts.params

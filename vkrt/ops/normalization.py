@@ -72,9 +72,8 @@ def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
         cx.dispatch("moments", params, [partial], [source], count * parts, dtype=dtype,
                     loops=2 * (chunk + chunk // 64 + 1))
     else:
-        cx.share("moments_team", [*params, *team.params], [partial], [source],
-                 team.groups(count * parts), features=team.features, dtype=dtype,
-                 loops=4 * team.loops(chunk))
+        team.dispatch(cx, "moments", params, [partial], [source], count * parts, dtype=dtype,
+                      loops=4 * team.loops(chunk))
     moments = cx.temporary((*sets.sizes, 4), "float32")
     cx.dispatch("moments_join", [moments.grid[0], count, parts, epsilon], [moments], [partial],
                 count, loops=2 * parts)
@@ -128,8 +127,7 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
              else parts_for(cx.target, rows, count))
     if any(map(cx.used, node.outs[1:])) or parts > 1:
         sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
-        _normalize(cx, source, node.outs, sets, [False, 1, count], weight, bias,
-                   epsilon)
+        _normalize(cx, source, node.outs, sets, [False, 1, count], weight, bias, epsilon)
         return
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
@@ -139,8 +137,8 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
         cx.dispatch("layer_norm", params, [result], [source, scale, shift], rows,
                     loops=3 * count + count // 32 + 2)
     else:
-        cx.share("layer_norm_team", [*params, *team.params], [result], [source, scale, shift],
-                 team.groups(rows), features=team.features, loops=5 * team.loops(count))
+        team.dispatch(cx, "layer_norm", params, [result], [source, scale, shift], rows,
+                      loops=5 * team.loops(count))
 
 
 def _rms_norm_sizes(x, weight, _epsilon):
@@ -160,9 +158,8 @@ def _rms_norm(cx, node, x, weight, epsilon):
     team = team_for(cx.target, rows, count)
     if team is not None:
         result = cx.write(node.outs[0], source.order, over=(source,), read_elsewhere=(factor,))
-        cx.share("rms_norm_team", [*result.grid, result.packed, rows, epsilon, *team.params],
-                 [result], [source, factor], team.groups(rows), features=team.features,
-                 loops=3 * team.loops(count))
+        team.dispatch(cx, "rms_norm", [*result.grid, result.packed, rows, epsilon], [result],
+                      [source, factor], rows, loops=3 * team.loops(count))
         return
     chunk = chunk_for(cx.target, rows, count)
     parts = -(-count // chunk) if chunk else 0
@@ -206,8 +203,7 @@ def _channel_rows(cx, x: Tensor, each: int) -> tuple[Operand, tuple[int, int]]:
     order = cx.order_of(x)
     if order[0] == 0 and order[-1] == 1:
         return cx.read(x, order), (math.prod(x.sizes[2:]), each)
-    return (cx.read(x, row_major(x.rank)),
-            (each * math.prod(x.sizes[2:-1]), x.sizes[-1]))
+    return (cx.read(x, row_major(x.rank)), (each * math.prod(x.sizes[2:-1]), x.sizes[-1]))
 
 
 def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):

@@ -92,7 +92,8 @@ for _count in (1, 3):
     _declare(_count)
 
 
-# Windows that cover the source
+# Windows that cover the source: the parameters of pool.glsl for them
+_COVERING = [1, *[1] * 6, *[0] * 3, *[1] * 3]
 
 
 def _adaptive_sizes(x: Sizes, size: Sizes, count: int) -> Sizes:
@@ -116,7 +117,7 @@ def _declare_adaptive(count: int) -> None:
         if _is_all(node.outs[0], count) and not cx.used(node.outs[1]):
             _reduce(cx, node.outs[0], x, count, "MAX")
             return
-        _largest(cx, node, x, count, [1, *[1] * 6, *[0] * 3, *[1] * 3],
+        _largest(cx, node, x, count, _COVERING,
                  _adaptive_loops(x, node.outs[0], count))
 
     names = {1: "aten.adaptive_avg_pool1d.default"}.get(
@@ -129,7 +130,7 @@ def _declare_adaptive(count: int) -> None:
         if _is_all(out, count):
             _reduce(cx, out, x, count, "SUM", math.prod(x.sizes[-count:]))
             return
-        _pool(cx, "pool_mean", node.outs, x, count, [1, *[1] * 6, *[0] * 3, *[1] * 3, COUNT_IMAGE],
+        _pool(cx, "pool_mean", node.outs, x, count, [*_COVERING, COUNT_IMAGE],
               _adaptive_loops(x, out, count))
 
 

@@ -139,9 +139,8 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
             cx.dispatch("reduce", params, [to], [source], to.texels, dtype=dtype,
                         loops=lanes * (chunk + -(-chunk // 64) + 1))
         else:
-            cx.share("reduce_team", [*params, *team.params], [to], [source],
-                     team.groups(to.texels), features=team.features, dtype=dtype,
-                     loops=8 * team.loops(chunk))
+            team.dispatch(cx, "reduce", params, [to], [source], to.texels, dtype=dtype,
+                          loops=8 * team.loops(chunk))
 
     if parts == 1:
         add(result, plan.params(texels, chunk, divisor, source))

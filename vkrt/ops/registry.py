@@ -5,10 +5,8 @@
 
 The function gets the `Lowering` in progress (vkrt/lowering/context.py), the graph's node, and the
 node's arguments as the schema reads them (see schema.py): tensors are Tensors, lists are tuples,
-and arguments left out are None. It asks `cx` for operands and dispatches shaders. By then the node
-has been checked: its arguments are what the operator takes, and its results have the sizes and
-dtypes that the declaration says. So no shader reads or writes outside of an operand because two
-numbers in a file contradict each other.
+and arguments left out are None. The node has been checked by then, its results' sizes and dtypes
+too, so no shader reads or writes outside of an operand because numbers in a file contradict.
 
 Portable kernels that only the host does are declared in `vkrt.ops.host`, in numpy.
 

@@ -181,8 +181,7 @@ def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     rows, turned = cosines.sizes[-2:]
     tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
-    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start,
-          heads_first=cosines.rank == 3)
+    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start, heads_first=cosines.rank == 3)
 
 
 def _complex_sizes(x, angles):

@@ -109,8 +109,7 @@ def except_along(dims: Callable[[Node], Collection[int]], overwrites: bool = Tru
 def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
     """The windows of a node, its residual's included; None where it has other attributes that are
     about its rows."""
-    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS,
-                                    OUTPUTS}:
+    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS, OUTPUTS}:
         return None
     residual = node.attributes.get(RESIDUAL)
     return {**windows, residual: Window(dim)} if residual is not None else windows

@@ -66,8 +66,8 @@ def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLA
     params = [*result.grid, result.packed, kind, across, rows, count, inner]
     team = team_for(cx.target, rows, count, not across and inner > 1)
     if team is not None and parts_for(cx.target, rows, count) < MANY:
-        cx.share("softmax_team", [*params, *team.params], [result], [source], team.groups(rows),
-                 features=team.features, loops=4 * team.loops(count))
+        team.dispatch(cx, "softmax", params, [result], [source], rows,
+                      loops=4 * team.loops(count))
         return
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
