@@ -104,11 +104,8 @@ class Emitter:
     def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
                  storage: str | None = None) -> str | None:
         """The feature of the best variant of a shader that the target allows and the driver
-        compiles, "" of the plain one; None where the driver refuses all of them.
-
-        Args:
-            features, dtype, storage: as in `share`.
-        """
+        compiles, "" of the plain one; None where the driver refuses all of them. The arguments are
+        those of `share`."""
         storage = storage or self.variant(reads)
         for feature in (*(each for each in features if each in self.target.features), ""):
             if _name_of(shader, storage, dtype, feature) not in self.target.refused:

@@ -38,8 +38,6 @@ def host_array(cx, tensor: Tensor) -> Operand:
 
 def enter_block(cx, predicate: Predicate) -> None:
     """Begins another block of nodes, if their predicate is not that of the current block."""
-    if predicate == cx.predicate:
-        return
     for place, (condition, _) in enumerate(predicate):
         if condition not in cx.conditions:
             # The host reads it in the enclosing block, which all nodes that need it pass.

@@ -79,9 +79,7 @@ class Placing(Storing):
 
     def read(self, tensor: Tensor, order: tuple[int, ...] | None = None) -> Operand:
         """The operand of a tensor, in the given order of dimensions (None: in whichever it has).
-
-        Never raw: an input of the method is brought into the kernels' layout first.
-        """
+        Never raw: an input of the method is brought into the kernels' layout first."""
         if self.is_constant(tensor):
             return self.weight(tensor, order or row_major(tensor.rank))
         part = self._parts.get(tensor)
@@ -166,11 +164,8 @@ class Placing(Storing):
         self._new_constants.append((tensor, constant))
 
     def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
-        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
-
-        Args:
-            order: of all dimensions, those in front included.
-        """
+        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`; the
+        order is of all of them."""
         missing = len(order) - tensor.rank
         sizes = (1,) * missing + tuple(tensor.sizes)
         if not order or order[-1] >= missing:
@@ -247,11 +242,9 @@ class Placing(Storing):
         return self.place(tensor, view)
 
     def change(self, before: Tensor, after: Tensor) -> Operand:
-        """The operand that the current node writes to change a tensor in place.
-
-        If nothing reads the old value any more, this is the tensor's own memory; else it is a copy.
-        It is a buffer, row-major, in every storage.
-        """
+        """The operand that the current node writes to change a tensor in place: the tensor's own
+        memory if nothing reads the old value any more, else a copy; a buffer, row-major, in every
+        storage."""
         operand = self.operand(before)
         storage = operand.storage
         if (not storage.is_image and storage.role in ("state", "activation", "input")

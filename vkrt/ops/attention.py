@@ -220,11 +220,8 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
 
 def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
     """The operand of a mask [batch, heads, S, rows]; its kind in shaders/attention/attention.glsl,
-    0 for none; the strides of its first three dimensions in texels. These may be 1 or left out.
-
-    Args:
-        width: texels of a row.
-    """
+    0 for none; the strides of its first three dimensions in texels, of which a row has `width`.
+    These dimensions may be 1 or left out."""
     if mask is None:
         return cx.vector(None, "float32"), 0, [0, 0, 0]
     sizes = (1,) * (4 - mask.rank) + mask.sizes

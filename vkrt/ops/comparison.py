@@ -53,9 +53,7 @@ def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> 
 
 def _whole(relation: str, scalar: float) -> tuple[str, int]:
     """The comparison with a whole number that is the same, for integers, as one with any number.
-
-    A comparison that is always true or always false becomes one with the least int32.
-    """
+    One that is always true or always false becomes one with the least int32."""
     always, never = ("GE", INT_MIN), ("LT", INT_MIN)
     if relation in ("EQ", "NE"):
         if INT_MIN <= scalar <= INT_MAX and scalar == math.floor(scalar):

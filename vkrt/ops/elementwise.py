@@ -46,12 +46,8 @@ def compute_dtype(dtype: str) -> str:
 
 def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: str = "unary"
           ) -> None:
-    """Fills `out` with a function (an opcode of unary.comp) of each element of `x`.
-
-    Args:
-        numbers: up to three numbers that the function takes.
-        shader: the shader that has the opcode.
-    """
+    """Fills `out` with a function, an opcode of `shader`, of each element of `x` and up to three
+    numbers."""
     # A float32 is not rounded to half before the function is done.
     dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
@@ -204,11 +200,8 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
            then: Epilogue | None = None) -> None:
-    """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`.
-
-    Args:
-        then: what is done to the result, one of `ACTIVATIONS`; None for nothing.
-    """
+    """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`, and
+    does one of `ACTIVATIONS` to the result."""
     dtype = compute_dtype(out.dtype)
     epilogue = (opcode("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     factor = float(alpha) if is_float(dtype) else as_int(alpha)
@@ -226,11 +219,7 @@ def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
 
 def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Tensor,
                      params_behind: Sequence[int | float], loops: int = 0) -> None:
-    """Dispatches a kernel of two operands, which computes in a dtype.
-
-    Args:
-        params_behind: the kernel's parameters behind those of the operands.
-    """
+    """Dispatches a kernel of two operands, which computes in a dtype."""
     inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
     params = inputs.params(cx)
     with result_in(cx, dtype, out, inputs.order, inputs.over) as result:

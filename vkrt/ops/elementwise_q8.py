@@ -22,11 +22,8 @@ def _need(*steps: float) -> None:
 def requantize(cx, result: Operand, source: Operand, *, zero: int, scale: float,
                bounds: tuple[float, float] = (-math.inf, math.inf), inverse: float,
                new_zero: int) -> None:
-    """Dispatches the change to another scale and zero, with the real numbers limited to `bounds`.
-
-    Args:
-        inverse: of the new scale.
-    """
+    """Dispatches the change to another scale, of which it gets the inverse, and zero, with the real
+    numbers limited to `bounds`."""
     cx.map_texels("requantize", result, [source], [zero, scale, *bounds, inverse, new_zero])
 
 

@@ -51,10 +51,8 @@ def embedding_sizes(weight, indices, *_training):
     sizes=embedding_sizes, dtypes=FIRST, reads_rows=True,
     indices=lambda weight, indices, *_training: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, indices, *_training):
-    """Weight [V, E], indices [..]; the result is [.., E].
-
-    A constant weight stays as it lies in the file, in every storage: it may be mapped.
-    """
+    """Weight [V, E], indices [..]; the result is [.., E]. A constant weight stays as it lies in the
+    file, in every storage: it may be mapped."""
     out = node.outs[0]
     if cx.read_rows(out, weight, indices):
         return
@@ -140,11 +138,8 @@ class Indexed:
 
 
 def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Tensor]) -> Indexed:
-    """Where the elements are that `indices` (by dimension) name in `tensor`.
-
-    Args:
-        sizes: of the result of indexing, see `indexed_sizes`.
-    """
+    """Where the elements are that `indices` (by dimension) name in `tensor`; `sizes` are those of
+    the result, see `indexed_sizes`."""
     dims = sorted(indices)
     adjacent = dims[-1] - dims[0] + 1 == len(dims)
     start = dims[0] if adjacent else 0

@@ -10,9 +10,9 @@ from __future__ import annotations
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import NORM, QPARAMS
 from vkrt.ops.dtypes import FLOATS_ALIKE
-from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
+from vkrt.ops.linear_q4 import always, linear, linear_sizes, need_bias
 from vkrt.ops.linear_q4_row import Layer
-from vkrt.ops.matmul import multiply
+from vkrt.ops.matmul import multiply, multiply_adds
 from vkrt.ops.quantization_params import qparams_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes

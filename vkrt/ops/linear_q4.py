@@ -19,7 +19,7 @@ from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.epilogue import node_residual, over, plain
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
-from vkrt.ops.matmul import product_params
+from vkrt.ops.matmul import multiply_adds, product_params
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
@@ -136,12 +136,9 @@ def _part_params(layer: Layer) -> list[int]:
 
 
 def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> Tile:
-    """The register tile for `rows` rows.
-
-    Tiles of 4 columns unpack each weight more often. They are used for two rows (measured on CPU
-    drivers: 0.8 to 0.9 of the time; 0.9 to 1.2 for more rows), and where all larger ones are
-    refused.
-    """
+    """The register tile for `rows` rows. Tiles of 4 columns unpack each weight more often. They are
+    used for two rows (measured on CPU drivers: 0.8 to 0.9 of the time; 0.9 to 1.2 for more rows),
+    and where all larger ones are refused."""
     refused = (cx.refused_tiles("linear_q4", reads, dtype)
                | tiles.too_large(cx.target.tuning, REGISTERS))
     allowed = tuple(REGISTERS)
@@ -149,11 +146,6 @@ def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> T
         allowed = tuple(tile for tile in allowed if tile[1] > 4 and tile not in refused) or allowed
     return tiles.choose(cx.target.tuning, rows, columns, refused=refused,
                         allowed=tiles.with_wide(allowed, dtype))
-
-
-def multiply_adds(x, weight, *others):
-    """The multiply-adds for x [.., K]; the last argument is the list of results."""
-    return others[-1][0].numel * x.sizes[-1]
 
 
 def linear_sizes(x, weight, scales, group, bias):
@@ -244,11 +236,9 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
     sizes=_embedding_sizes, dtypes=FLOATS_ALIKE, reads_rows=True,
     indices=lambda weight, _scales, _group, indices, *_others: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, scales, group, indices, low_first):
-    """Weight [V, E] in groups, indices [..]; the result is [.., E].
-
-    Where the host has read rows of the weight or of the scales, these are the rows that the indices
-    name, in the order of the indices.
-    """
+    """Weight [V, E] in groups, indices [..]; the result is [.., E]. Where the host has read rows of
+    the weight or of the scales, these are the rows that the indices name, in the order of the
+    indices."""
     rows, factor_rows = (_rows_read(cx, table, indices) for table in (weight, scales))
     packed = bytes_of(cx, weight) if rows is None else cx.flat(rows)
     factors = cx.flat(*((scales, (scales.numel,)) if factor_rows is None else (factor_rows,)))

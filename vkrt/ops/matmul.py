@@ -151,7 +151,7 @@ def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
     return cx.read(tensor, order)
 
 
-def _multiply_adds(x: Tensor, *others) -> int:
+def multiply_adds(x: Tensor, *others) -> int:
     """The multiply-adds for x [.., K]; the last argument is the list of results."""
     return others[-1][0].numel * x.sizes[-1]
 
@@ -165,7 +165,7 @@ def _linear_sizes(x, weight, bias):
 
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds,
+    multiply_adds=multiply_adds,
     takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False),
     channels=ChannelRule())
@@ -256,9 +256,9 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, rows=RowRule(_row_windows))
+    multiply_adds=multiply_adds, rows=RowRule(_row_windows))
 @op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, rows=RowRule(_row_windows))
+    multiply_adds=multiply_adds, rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or batches of both."""
     if not is_float(node.outs[0].dtype):
@@ -281,7 +281,7 @@ def _times_column(cx, out: Tensor, a: Tensor, b: Tensor, alpha: float) -> None:
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
-    dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
+    dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: multiply_adds(*others),
     broadcasts="self", rows=RowRule(_biased_windows))
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""

@@ -43,12 +43,9 @@ class Apart:
 
 
 def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
-    """How a kernel reads two tensors [.., M, K] and [.., K, N] in place; None where it does not, or
-    where both are whole and already lie as kernels want them.
-
-    Args:
-        result: how the product's rows lie, if not one behind the other (`rows_in`).
-    """
+    """How a kernel reads two tensors [.., M, K] and [.., K, N] in place, and writes the product's
+    rows as `rows_in` says, or one behind the other. None where it does not, or where both are whole
+    and already lie as kernels want them."""
     if cx.storage == "texture3d" or a.sizes[-2] < 2 or cx.is_constant(a) or cx.is_constant(b):
         return None
     source, matrix = first_factor(cx, a), second_factor(cx, b)
@@ -83,12 +80,8 @@ def has_lines(matrix: Strided) -> bool:
 
 
 def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -> Apart | None:
-    """How a kernel reads two factors, or parts of them, and where it puts their product; None where
-    it does not.
-
-    Args:
-        result: of rows of whole texels.
-    """
+    """How a kernel reads two factors, or parts of them, and where it puts their product, of rows of
+    whole texels; None where it does not."""
     batches = _batches([where.dims[:-2] for where in (source, matrix, result)])
     if batches is None:
         return None

@@ -117,8 +117,7 @@ def _declare_adaptive(count: int) -> None:
         if _is_all(node.outs[0], count) and not cx.used(node.outs[1]):
             _reduce(cx, node.outs[0], x, count, "MAX")
             return
-        _largest(cx, node, x, count, _COVERING,
-                 _adaptive_loops(x, node.outs[0], count))
+        _largest(cx, node, x, count, _COVERING, _adaptive_loops(x, node.outs[0], count))
 
     names = {1: "aten.adaptive_avg_pool1d.default"}.get(
         count, f"aten._adaptive_avg_pool{count}d.default aten.adaptive_avg_pool{count}d.default")

@@ -117,12 +117,8 @@ def viewed(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
 
 def dispatch_by(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
                 sizes: Sizes, *numbers: int) -> None:
-    """Dispatches quantize_by or dequantize_by.
-
-    Args:
-        sizes: to which scales and zeros are brought.
-        numbers: parameters behind those of the operands.
-    """
+    """Dispatches quantize_by or dequantize_by, with scales and zeros brought to `sizes`; the
+    numbers are parameters behind those of the operands."""
     scale = viewed(cx, scales, sizes)
     # Without zeros, the scales fill their binding.
     zero = scale if zeros is None else viewed(cx, zeros, sizes)

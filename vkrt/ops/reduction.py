@@ -100,11 +100,8 @@ def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> 
 
 def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim: bool,
            function: str, divisor: float = 1.0) -> None:
-    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`).
-
-    Args:
-        function: an opcode of reduce.comp.
-    """
+    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`) by a
+    function, an opcode of reduce.comp."""
     plan = plan_reduction(source, dims, keepdim, function)
     left = [d for d in dims if source.sizes[d] > 1]
     while not plan.fits():
@@ -164,12 +161,8 @@ def _parts(count: int, max_loops: int, texels: int) -> int:
 
 def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | int | None,
                     keepdim: bool | None, function: str, divisor: float = 1.0) -> None:
-    """Makes `out` a reduction of `x`, divided by `divisor` where `out` is a float.
-
-    Args:
-        dims: see `_chosen`.
-        function: an opcode of reduce.comp.
-    """
+    """Makes `out` a reduction of `x` by an opcode of reduce.comp, over the dimensions that
+    `_chosen` says, divided by `divisor` where `out` is a float."""
     if out.dtype not in ("float32", "float16", "int32"):
         raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
     over, keepdim = _chosen(x.rank, dims), bool(keepdim)

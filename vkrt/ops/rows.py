@@ -117,12 +117,7 @@ def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
 
 def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRule:
     """The rule of an operator whose windows slide over its first argument. Rows are indices of the
-    first spatial dimension, and each strip has its own padding.
-
-    Args:
-        windows: see `RowRule`.
-        place: the place among the arguments of the padding before each spatial dimension.
-    """
+    first spatial dimension, and each strip has its own padding, the argument at `place`."""
     def strip(node: Node, dim: int, rows: Rows) -> Node:
         x, found = node.args[0], windows(node, dim)
         assert found is not None  # as the node is divided

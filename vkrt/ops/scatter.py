@@ -123,12 +123,8 @@ def _scatter_reduce(cx, node, x, dim, index, source, reduce="add", include_self=
 
 def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor | float,
          function: str = "SET", includes: bool = True) -> None:
-    """Makes `out` the tensor `x` with elements, or a number, put to places along a dimension.
-
-    Args:
-        function: an opcode of put_rows.glsl.
-        includes: whether what was there takes part.
-    """
+    """Makes `out` the tensor `x` with elements, or a number, put to places along a dimension by an
+    opcode of put_rows.glsl. What was there takes part if `includes` says so."""
     if x.rank == 0 or index.rank == 0:
         # To torch 0-d tensors have one dimension.
         put = _line(cx, elements) if isinstance(elements, Tensor) else elements

@@ -17,13 +17,9 @@ from vkrt.work.tensor import Tensor, row_major, short_name
 
 
 def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
-    """Fills `out` with how many elements of a row stand before each element of `x`.
-
-    Args:
-        rows: in ascending order along the last dimension; one for all elements, or one for each
-            row of `x`.
-        right: whether elements equal to it stand before it.
-    """
+    """Fills `out` with how many elements of a row, or with `right` equal ones too, stand before
+    each element of `x`. Rows ascend along the last dimension; there is one for all elements, or one
+    for each row of `x`."""
     dtype = promoted(rows.dtype, x.dtype)
     dtype = dtype if is_float(dtype) else "int32"
     of_rows = rows.rank > 1

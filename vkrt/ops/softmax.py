@@ -44,11 +44,8 @@ def _safe_softmax(cx, node, x, dim, _half_to_float):
 
 
 def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
-    """Makes `out` the softmax of `x` along a dimension.
-
-    Args:
-        kind: `PLAIN`, `LOGARITHM` or `GUARDED`.
-    """
+    """Makes `out` the softmax of `x` along a dimension; of which kind, `PLAIN`, `LOGARITHM` or
+    `GUARDED`, `kind` says."""
     dim = wrap(dim, x.rank)
     source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))
@@ -66,8 +63,7 @@ def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLA
     params = [*result.grid, result.packed, kind, across, rows, count, inner]
     team = team_for(cx.target, rows, count, not across and inner > 1)
     if team is not None and parts_for(cx.target, rows, count) < MANY:
-        team.dispatch(cx, "softmax", params, [result], [source], rows,
-                      loops=4 * team.loops(count))
+        team.dispatch(cx, "softmax", params, [result], [source], rows, loops=4 * team.loops(count))
         return
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)

@@ -44,11 +44,8 @@ def joined(dims: Iterable[StridedDim]) -> tuple[StridedDim, ...]:
 
 
 def _check_source(dims: Sequence[StridedDim], base: int, elements: int, what: Any) -> None:
-    """Makes sure that a copy reads the first `elements` of a source only.
-
-    Raises:
-        AssertionError: it does not, which is a fault of vkrt, whatever a program says.
-    """
+    """An AssertionError where a copy reads beyond the first `elements` of a source, which is a
+    fault of vkrt, whatever a program says."""
     if any(size == 0 for size, _ in dims):
         return
     ends = [(size - 1) * stride for size, stride in dims]
@@ -174,15 +171,10 @@ def copy(cx, destination: Operand, source: Operand) -> None:
 
 def prepack(constant: Constant, target: Operand, source: Operand, name: str,
             pitch: int | None = None) -> Prepack:
-    """The record that brings a constant of the file, which has elements, into a weight.
-
-    The slices are rows of the constant's outermost dimension, if that is the outermost dimension of
-    the weight too and all elements belong to the weight. Otherwise the whole constant is one slice.
-
-    Args:
-        pitch: elements from one row of the constant to the next; None where all elements belong to
-            the weight.
-    """
+    """The record that brings a constant of the file, which has elements, into a weight. The slices
+    are rows of the constant's outermost dimension, if that is the outermost dimension of the weight
+    too and all elements belong to the weight. Otherwise the whole constant is one slice; with a
+    pitch its rows are so many elements apart."""
     dims = _dims_between(target, source)
     if pitch is not None:
         if target.order[0] != 0:

@@ -8,10 +8,8 @@ from vkrt.work.tensor import Operand, Tensor, itemsize, row_major
 
 
 def view_order(source: Operand, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order under which the bytes of `source` are a tensor of `sizes`, or None.
-
-    The logical order of the elements stays; `source` is not raw.
-    """
+    """The order under which the bytes of `source`, which is not raw, are a tensor of `sizes` with
+    the same logical order of elements; or None."""
     strides = _split_strides(source, sizes)
     if strides is None:
         return None

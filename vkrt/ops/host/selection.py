@@ -18,11 +18,8 @@ from vkrt.ops.sizes import fail, wrap
 
 def _chosen(x: np.ndarray, places: np.ndarray, dim: int, keepdim: bool | None
             ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and indices in each line.
-
-    Args:
-        places: of one element of each line, with a size of 1 in dimension `dim`.
-    """
+    """Values and indices in each line, by the place of one element each, with a size of 1 in
+    `dim`."""
     values = np.take_along_axis(line_of(x), places, dim)
     if keepdim and x.ndim:
         return values, places
