@@ -121,10 +121,6 @@ def _depthwise_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) 
     return out.numel * math.prod(weight.sizes[:2])
 
 
-def _transposed_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
-    return x.numel // x.sizes[1] * math.prod(weight.sizes)
-
-
 def _convolution_of(x: Tensor, out: Tensor, groups: int, *window: Sizes) -> Convolution:
     kernel, stride, padding, dilation = ((values[0], values[-1]) for values in window)
     return Convolution(x, out, kernel, stride, padding, dilation, groups)
@@ -202,8 +198,9 @@ def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_z
 
 
 @op("et_vk.q8ta_conv2d_transposed.default", _PARAMETERS.format("output_padding:[i] "),
-    sizes=_transposed_sizes, dtypes=INT8, multiply_adds=_transposed_multiply_adds,
-    takes_requantization=True)
+    sizes=_transposed_sizes, dtypes=INT8, takes_requantization=True,
+    multiply_adds=lambda x, _scale, _zero, weight, *_others: (
+        x.numel // x.sizes[1] * math.prod(weight.sizes)))
 def _transposed(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
                 stride, padding, _output_padding, dilation, groups, activation):
     conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)

@@ -205,13 +205,10 @@ def _channel_unit(node: Node) -> int:
     return TEXEL if is_whole(weight.sizes, 2 * weight.sizes[1]) else 0
 
 
-def _channel_scales(node: Node, _inputs: int, outputs: int) -> dict[Tensor, Sizes]:
-    return {node.args[2]: (outputs,)}
-
-
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=_channel_scales), of_row=1,
+    channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=lambda node, _inputs, outputs: {
+        node.args[2]: (outputs,)}), of_row=1,
     takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from vkrt.graph.graph import Node
 from vkrt.ops import strided_copy, tiles
@@ -186,9 +187,10 @@ def linear(cx, node, x, weight, bias):
              epilogue=plain(vector, bias is not None, node_epilogue(cx)))
 
 
-def _product_sizes(x, y):
+def _product_sizes(x, y, rank=2, name="self"):
     """Sizes of a product of matrices, or of two batches of them."""
-    need_rank(y, len(x), "mat2")
+    need_rank(x, rank, name)
+    need_rank(y, rank, "mat2")
     if x[:-2] != y[:-2]:
         fail("mat2", f"expected a batch of {x[0]}, got sizes {list(y)}")
     if x[-1] != y[-2]:
@@ -196,19 +198,8 @@ def _product_sizes(x, y):
     return ((*x[:-1], y[-1]),)
 
 
-def _mm_sizes(x, y):
-    need_rank(x, 2, "self")
-    return _product_sizes(x, y)
-
-
-def _bmm_sizes(x, y):
-    need_rank(x, 3, "self")
-    return _product_sizes(x, y)
-
-
 def _addmm_sizes(bias, x, y, *_factors):
-    need_rank(x, 2, "mat1")
-    (sizes,) = _product_sizes(x, y)
+    (sizes,) = _product_sizes(x, y, name="mat1")
     need_broadcast(bias, sizes, "self")
     return (sizes,)
 
@@ -255,9 +246,9 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
     return with_residual(node, dim, {a: Window(0), **rows})
 
 
-@op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_NUMBER,
+@op("aten.mm.default", "self:T mat2:T", sizes=_product_sizes, dtypes=ONE_NUMBER,
     multiply_adds=multiply_adds, rows=RowRule(_row_windows))
-@op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
+@op("aten.bmm.default", "self:T mat2:T", sizes=partial(_product_sizes, rank=3), dtypes=ONE_NUMBER,
     multiply_adds=multiply_adds, rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or batches of both."""

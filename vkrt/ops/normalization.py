@@ -15,7 +15,7 @@ from itertools import zip_longest
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
-from vkrt.ops.sizes import at_least, fail, need_sizes
+from vkrt.ops.sizes import at_least, fail, need_least_rank, need_sizes
 from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
@@ -169,13 +169,8 @@ def _rms_norm(cx, node, x, weight, epsilon):
                 [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)
 
 
-def _need_channels(x):
-    if len(x) < 2:
-        fail("self", f"expected at least rank 2, got sizes {list(x)}")
-
-
 def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilon):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, value, size in (("N", batch, x[0]), ("C", channels, x[1]),
                               ("HxW", spatial, math.prod(x[2:]))):
         if value != size:
@@ -207,7 +202,7 @@ def _channel_rows(cx, x: Tensor, each: int) -> tuple[Operand, tuple[int, int]]:
 
 
 def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, sizes in (("weight", weight), ("bias", bias), ("running_mean", mean),
                         ("running_var", variance)):
         need_sizes(sizes, x[1:2], name)
@@ -231,7 +226,7 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
 
 
 def _own_moments_sizes(x, weight, bias, training, *_numbers):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, sizes in (("weight", weight), ("bias", bias)):
         need_sizes(sizes, x[1:2], name)
     if not training:

@@ -10,7 +10,7 @@ from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import slice_at, slice_fits
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import at_least, fail, wrap
+from vkrt.ops.sizes import at_least, fail, need_least_rank, wrap
 from vkrt.ops.strided import Strided
 from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import part_offset, reshape
@@ -191,8 +191,7 @@ def _diagonal_copy(cx, node, x, offset, dim1, dim2):
 
 
 def triangle_sizes(x, _diagonal):
-    if len(x) < 2:
-        fail("self", f"expected at least rank 2, got sizes {list(x)}")
+    need_least_rank(x, 2)
     return (x,)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from vkrt.ops.dtypes import INT32, ONE_FLOAT
 from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, of_three, pooled
@@ -73,11 +74,8 @@ def _declare(count: int) -> None:
         _largest(cx, node, x, count, _window(count, kernel, stride, padding, dilation),
                  _loops(kernel, count))
 
-    def averaged(x, kernel, stride, padding, ceil_mode, include_padding, divisor=None):
-        return averaged_sizes(x, kernel, stride, padding, ceil_mode, include_padding, divisor,
-                              count)
-
-    @op(f"aten.avg_pool{count}d.default", _AVERAGE, sizes=averaged, dtypes=ONE_FLOAT)
+    @op(f"aten.avg_pool{count}d.default", _AVERAGE,
+        sizes=partial(averaged_sizes, count=count), dtypes=ONE_FLOAT)
     def _avg_pool(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
         among = COUNT_IMAGE if include_padding is False else COUNT_PADDED
         _pool(cx, "pool_mean", node.outs, x, count,

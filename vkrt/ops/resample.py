@@ -7,14 +7,13 @@ from vkrt.ops.dtypes import FLOAT, ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
-from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
+from vkrt.ops.sizes import Sizes, at_least, fail, need_least_rank, need_rank, unsupported
 from vkrt.ops.strided_copy import copy_strided
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _need_pixels(x: Sizes, factor: int, name: str) -> None:
-    if len(x) < 3:
-        fail("self", f"expected at least rank 3, got sizes {list(x)}")
+    need_least_rank(x, 3)
     if len(x) > 4:
         unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
                     "of rank 3 or 4")
@@ -113,8 +112,7 @@ def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
 
 
 def grid_priors_sizes(x, _stride, _offset):
-    if len(x) < 2:
-        fail("self", f"expected at least rank 2, got sizes {list(x)}")
+    need_least_rank(x, 2)
     return ((x[-2] * x[-1], 2),)
 
 

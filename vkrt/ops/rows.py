@@ -58,10 +58,6 @@ class Window:
 Windows = Mapping[Tensor, Window]
 
 
-def _unchanged(node: Node, _dim: int, _rows: Rows) -> Node:
-    return node
-
-
 @dataclass(frozen=True)
 class RowRule:
     """How an operator is done in strips.
@@ -76,7 +72,7 @@ class RowRule:
     """
 
     windows: Callable[[Node, int], Windows | None]
-    strip: Callable[[Node, int, Rows], Node] = _unchanged
+    strip: Callable[[Node, int, Rows], Node] = lambda node, _dim, _rows: node
     overwrites: bool = False
 
 

@@ -116,11 +116,7 @@ def transpose_sizes(x, dim0, dim1):
     return (tuple(sizes),)
 
 
-def _permuted_rows(node: Node, dim: int) -> Windows:
-    return {node.args[0]: Window(permutation_of(node)[dim])}
-
-
-PERMUTED = RowRule(_permuted_rows)
+PERMUTED = RowRule(lambda node, dim: {node.args[0]: Window(permutation_of(node)[dim])})
 
 
 @op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, kernels="",

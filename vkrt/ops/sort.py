@@ -24,10 +24,6 @@ def sort_sizes(x, dim, _descending):
     return x, x
 
 
-def stable_sort_sizes(x, _stable, dim, descending):
-    return sort_sizes(x, dim, descending)
-
-
 def topk_sizes(x, k, dim, _largest, _sorted):
     dim = wrap(-1 if dim is None else dim, len(x))
     size = x[dim] if x else 1
@@ -43,9 +39,9 @@ def _sort(cx, node, x, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
-@op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?", sizes=stable_sort_sizes,
-    dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="own",
-    suits=short_lines(LONGEST))
+@op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?",
+    sizes=lambda x, _stable, *order: sort_sizes(x, *order), dtypes=FIRST, further=(INT32,),
+    kernels="aten::sort.values_stable", convert="own", suits=short_lines(LONGEST))
 def _stable_sort(cx, node, x, _stable, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 

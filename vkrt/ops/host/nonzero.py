@@ -44,12 +44,8 @@ def nonzero(x: np.ndarray, count: int, number: int) -> np.ndarray:
     return places
 
 
-def index_sizes(mask, count, _number):
-    return ((at_least(count, 0, "count"),),) * len(mask)
-
-
-@host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", sizes=index_sizes,
-             dtypes=INDEX)
+@host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", dtypes=INDEX,
+             sizes=lambda mask, count, _number: ((at_least(count, 0, "count"),),) * len(mask))
 def mask_places(mask: np.ndarray, count: int, number: int) -> tuple[np.ndarray, ...]:
     """The places of all elements that are true, an array of indices for each dimension. A mask
     among indices stands for these arrays."""

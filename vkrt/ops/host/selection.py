@@ -79,11 +79,9 @@ def kth_smallest(x, k, dim=-1, keepdim=False):
     return _chosen(x, np.take(order, [int(k) - 1], dim), dim, keepdim)
 
 
-def mode_sizes(x, dim, keepdim):
-    return extreme_and_index_sizes(x, -1 if dim is None else dim, keepdim)
-
-
-@host_kernel("aten::mode.values", "self:T dim:i? keepdim:b?", sizes=mode_sizes, dtypes=ANY)
+@host_kernel("aten::mode.values", "self:T dim:i? keepdim:b?", dtypes=ANY,
+             sizes=lambda x, dim, keepdim: extreme_and_index_sizes(
+                 x, -1 if dim is None else dim, keepdim))
 def most_frequent(x, dim=-1, keepdim=False):
     """The smallest of equally frequent elements; no NaN is equal to another."""
     dim = int(dim)
