@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from vkrt.ops import tiles
 from vkrt.ops.attention_row import attend_rows
 from vkrt.ops.broadcast import convert, fill, is_float
-from vkrt.ops.caches import cache_variant, change_cache, read_cache
+from vkrt.ops.caches import change_cache, read_cache
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
 from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
@@ -22,6 +22,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
 from vkrt.ops.score_blocks import fewest_bytes
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
+from vkrt.ops.strided_copy import variant
 from vkrt.ops.teams import team_for
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
@@ -184,12 +185,12 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     block = max(1, min(queries, fewest_bytes(cx.target) // (16 * width * heads * batch)))
     where, numbers = position(cx, start)
     masks, mask_kind, strides = _masking(cx, mask, width)
-    variant = cache_variant(keys.dtype, out.dtype)
+    dtypes = variant(keys.dtype, out.dtype)
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     at_once = [group, kv_heads, texels, width, 0, queries, queries, rows, causal, *numbers,
                    batch - 1, mask_kind, factor, size]
     if mask is None and attend_rows(
-            cx, at_once, result, [source, keys, values, where], variant,
+            cx, at_once, result, [source, keys, values, where], dtypes,
             groups=batch * queries * heads, keys=rows, texels=texels):
         return
     scores = cx.buffer((batch * block, heads, 4 * width), "float32")
@@ -199,12 +200,12 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
         count = min(block, queries - first)
         params = [group, kv_heads, texels, width, first, count, queries, rows, causal, *numbers,
                   batch - 1, mask_kind]
-        tile, lanes, feature = _tile(cx, kernels, variant, count * group)
+        tile, lanes, feature = _tile(cx, kernels, dtypes, count * group)
         each = batch * kv_heads * -(-count * group // tile)
         lines = batch * count * heads
         cx.dispatch("attention_scores", [*params, factor, tile, *strides],
                     [scores], [source, keys, where, masks], each * round_up(width, lanes),
-                    dtype=variant, loops=texels, work=4 * tile, feature=feature)
+                    dtype=dtypes, loops=texels, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None
         team = team_for(cx.target, lines, width)
         if team is None:
@@ -214,7 +215,7 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
             team.dispatch(cx, "attention_softmax", params, [scores], [scores, where], lines,
                           storage=storage, loops=4 * team.loops(width))
         cx.dispatch("attention_values", [*params, tile, size], [result],
-                    [scores, values, where], each * round_up(texels, lanes), dtype=variant,
+                    [scores, values, where], each * round_up(texels, lanes), dtype=dtypes,
                     loops=width, work=4 * tile, feature=feature)
 
 

@@ -237,20 +237,14 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = operator.channels is not None and operator.channels.fits(node)
         elif name == attributes.REQUANTIZATION:
             fits = operator.takes_requantization
-        elif name == attributes.BORDER:
-            fits = node.op in attributes.BORDERED
-        elif name == attributes.FACTOR:
-            fits = node.op in attributes.PRODUCTS
-        elif name == attributes.PERMUTATION:
-            fits = node.op in attributes.STRIDED_READERS
+        elif name in attributes.TAKERS:
+            fits = node.op in attributes.TAKERS[name]
         elif name in (attributes.GATE, attributes.HORIZONTAL):
             fits = operator.of_row > 0 and all(layer.op == node.op for layer in layers_in(node))
         elif name == attributes.QPARAMS:
             fits = tuple(node.args[:operator.of_row]) == (value.args[0], *value.outs)
         elif name == attributes.NORM:
             fits = operator.of_row > 0 and node.args[0] in value.outs
-        elif name == attributes.STRIDED:
-            fits = node.op in attributes.VIEWS
         else:
             fits = name == attributes.VIEW and operator.in_views
         if not fits:

@@ -8,7 +8,7 @@ from vkrt.ops.broadcast import convert, number_of
 from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, wrap, wrap_all
-from vkrt.ops.views import reshape
+from vkrt.ops.views import reshape, viewed
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor
 
@@ -142,9 +142,9 @@ def _roll(cx, node, tensor, shifts, dims):
         reshape(cx, tensor, out)
         return
     if not dims:
-        line, rolled = (Tensor((tensor.numel,), tensor.dtype) for _ in range(2))
-        reshape(cx, tensor, line)
-        pad(cx, rolled, line, [shifts[0] % tensor.numel], border="CIRCULAR")
+        rolled = Tensor((tensor.numel,), tensor.dtype)
+        pad(cx, rolled, viewed(cx, tensor, rolled.sizes), [shifts[0] % tensor.numel],
+            border="CIRCULAR")
         reshape(cx, rolled, out)
         return
     before = [0] * tensor.rank

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops.caches import cache_variant, row_texels, writers
+from vkrt.ops.caches import row_texels, writers
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
+from vkrt.ops.strided_copy import variant
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -99,7 +100,7 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
     invocations, loops = writers(sources[1], caches[0])
     cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
                 result.texels + 2 * invocations, loops=4 + 4 * loops,
-                dtype=cache_variant(q.dtype, caches[0].dtype))
+                dtype=variant(q.dtype, caches[0].dtype))
 
 
 def turned_sizes(q, k, cosines, sines, how, first_row):

@@ -7,9 +7,8 @@ from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import viewed
 from vkrt.shader import opcode
-from vkrt.work.tensor import Tensor
 
 # The most elements of a line, which one invocation goes along; longer lines are left to the host.
 LONGEST = 16384
@@ -25,9 +24,7 @@ def running_sizes(x, dim):
 def _running(cx, node, x, dim):
     out = node.outs[0]
     if x.rank == 0 or not x.numel:
-        same = Tensor(x.sizes, x.dtype)
-        reshape(cx, x, same)
-        source = cx.read(same)
+        source = cx.read(viewed(cx, x, x.sizes))
         if source.dtype == out.dtype:
             cx.alias(out, source, source.order)
         else:

@@ -26,7 +26,7 @@ from vkrt.ops.indexing import (
 from vkrt.ops.padding import pad
 from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, need_broadcast, wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import reshape, viewed
 from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
@@ -155,9 +155,7 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
 
 
 def _line(cx, tensor: Tensor) -> Tensor:
-    line = Tensor((tensor.numel,), tensor.dtype)
-    reshape(cx, tensor, line)
-    return line
+    return viewed(cx, tensor, (tensor.numel,))
 
 
 def _sized(cx, tensor: Tensor, sizes: tuple[int, ...], number: int) -> Tensor:

@@ -13,7 +13,7 @@ from vkrt.ops.dtypes import FIRST, INT32
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import reshape, viewed
 from vkrt.work.tensor import Tensor, short_name
 
 LONGEST = 2048
@@ -57,10 +57,8 @@ def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: b
     values, indices = outs
     if x.rank == 0:
         # To torch a 0-d tensor has one dimension.
-        line = Tensor((1,), x.dtype)
-        reshape(cx, x, line)
         parts = Tensor((1,), values.dtype), Tensor((1,), indices.dtype)
-        _ordered(cx, parts, line, 0, descends)
+        _ordered(cx, parts, viewed(cx, x, (1,)), 0, descends)
         for part, out in zip(parts, outs, strict=True):
             reshape(cx, part, out)
         return
