@@ -14,7 +14,8 @@ from pathlib import Path
 README = Path(__file__).parent.parent / "vkrt" / "ops" / "README.md"
 FAMILIES = README.with_name("families.py")
 HEAD = '''\
-"""Which modules of this package declare which operators, and which portable kernels.
+"""Which modules of this package declare which operators and portable kernels. Those of the device
+are listed without namespace and overload, where one module has all of that name.
 
 Written by `tools/operators.py --write`, for `vkrt.ops.registry`.
 """
@@ -49,11 +50,13 @@ def families() -> str:
     text = HEAD
     for name, modules in declaring().items():
         text += f"\n{name} = {{\n"
-        for module, names in sorted(modules.items()):
+        for module, names in modules.items():
             lines = textwrap.wrap(" ".join(names), 86, break_long_words=False,
                                   break_on_hyphens=False)
             words = "\n".join([f'        "{line} "' for line in lines])
-            text += f'    "{module}": (\n{words}),\n'
+            in_one_line = f'    "{module}": "{lines[0]}",\n'
+            text += (in_one_line if len(lines) == 1 and len(in_one_line) <= 100 else
+                     f'    "{module}": (\n{words}),\n')
         text += "}\n"
     return text
 

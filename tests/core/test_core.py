@@ -93,7 +93,7 @@ def parameters(chance: random.Random) -> tuple[list[int], int, int]:
     strides = tuple(chance.randint(-4, 12) for _ in range(rank))
     low = sum(min((size - 1) * stride, 0) for size, stride in zip(sizes, strides))
     target = Operand(NOWHERE, sizes, "float32", row_major(rank))
-    params = list(strided_copy.params(target, None, strided_copy.Walk(sizes, strides, -low)))
+    params = list(strided_copy.params(target, None, list(zip(sizes, strides)), -low))
     if chance.random() < 0.7:
         place = chance.randrange(len(params))
         old = params[place]
@@ -147,7 +147,7 @@ def test_any_parameters_under_sanitizers(tmp_path):
 
 def test_numbers_that_are_refused():
     params = list(strided_copy.params(Operand(NOWHERE, (4, 8), "float32", (0, 1)), None,
-                                 strided_copy.Walk((4, 8), (8, 1))))
+                                 [(4, 8), (8, 1)]))
     whole = Packing(params, 4)
     assert whole.source_bytes == whole.target_bytes == 128
     for place in range(len(params)):

@@ -158,9 +158,9 @@ def test_operators_are_declared_where_the_list_of_families_says():
     """So that importing that module alone is enough; and asking for one imports no more."""
     said = run_python("""
         import sys
-        from vkrt.ops import families, registry
+        from vkrt.ops import registry
 
-        found = {"OPERATORS": {}, "KERNELS": {}}
+        operators, kernels = {}, {}
 
         def now():
             # The module that is being imported
@@ -170,18 +170,19 @@ def test_operators_are_declared_where_the_list_of_families_says():
             return frame.f_globals["__name__"].removeprefix("vkrt.ops.")
 
         class Watched(dict):
-            def __init__(self, which):
-                self.which = which
+            def __init__(self, modules):
+                self.modules = modules
             def __setitem__(self, name, value):
-                found[self.which][name] = now()
+                self.modules[name] = now()
                 super().__setitem__(name, value)
 
         assert not registry._DECLARED and not registry._KERNELS
-        registry._DECLARED, registry._KERNELS = Watched("OPERATORS"), Watched("KERNELS")
+        registry._DECLARED, registry._KERNELS = Watched(operators), Watched(kernels)
         registry.operator("aten.linear.default")
         print("vkrt.ops.pooling" in sys.modules)
         registry.operators()
-        print(all(found[which] == registry._modules(which) for which in found))
+        print(all(registry.module_of(name, found is kernels) == module
+                  for found in (operators, kernels) for name, module in found.items()))
     """)
     assert said.split() == ["False", "True"]
 

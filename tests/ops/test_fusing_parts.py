@@ -25,7 +25,7 @@ from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering import lowering
 from vkrt.ops.matmul_strided import rows_in
-from vkrt.ops.strided import Strided, turned
+from vkrt.ops.strided import Strided, permutation_of, turned
 from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
 
 
@@ -311,3 +311,13 @@ def test_parts_of_dimensions(rows, columns, data):
         numbers(found), numbers(whole)[part] if dim == 0 else numbers(whole)[:, part])
     if count == 1:
         np.testing.assert_array_equal(numbers(found.without(dim)), numbers(found).squeeze(dim))
+
+
+@pytest.mark.parametrize(("op", "dims", "expected"), [
+    ("aten.permute_copy.default", ([2.0, 0, -2.0],), (2, 0, 1)),
+    ("aten.transpose_copy.int", (0, -1.0), (2, 1, 0))])
+def test_dims_of_permutations_may_be_doubles(op, dims, expected):
+    """The exporter stores each distinct number once, as an Int or as a Double."""
+    x = value(2, 3, 4)
+    node = Node(op, (x, *dims), (value(*(x.sizes[d] for d in expected)),))
+    assert permutation_of(node) == expected

@@ -1,6 +1,7 @@
 """Which teams rows get, which kernels follow from that, and what they make of rare numbers."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -32,9 +33,12 @@ def test_teams(rows, count, side_by_side, members):
     assert (team and team.members) == members
     assert team_for(Target(), rows, count, side_by_side) is None
     if team:
-        assert team.groups(rows) * GROUP // members >= rows
-        assert team.features == (("subgroups",) if members == GROUP else ())
-        assert team.params == [members, GROUP // members if side_by_side else 1]
+        cx = Mock()
+        team.dispatch(cx, "reduce", [], [], [], rows)
+        (_, params, _, _, groups), options = cx.share.call_args
+        assert groups * GROUP // members >= rows
+        assert options["features"] == (("subgroups",) if members == GROUP else ())
+        assert params == [members, GROUP // members if side_by_side else 1]
 
 
 @pytest.mark.parametrize(("rows", "count", "parts"), [

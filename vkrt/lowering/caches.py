@@ -69,7 +69,6 @@ def _changed(cache: Tensor, readers: list[Node]) -> list[Tensor] | None:
 
 
 def _caches(node: Node) -> list[Tensor]:
-    """The caches that a node reads or changes."""
     return [node.args[place] for place in CACHES[node.op] if place < len(node.args)]
 
 

@@ -121,11 +121,8 @@ class Lowering(Placing):
     # Matrices and vectors
 
     def matrix(self, tensor: Tensor, order, rows: int, sizes=None) -> Operand:
-        """A matrix operand: a weight, or a copy of what a node has computed (see `weight`).
-
-        Args:
-            sizes: a reshape of the tensor that splits dimensions outside of the last.
-        """
+        """A matrix operand: a weight, or a copy of what a node has computed (see `weight`). `sizes`
+        are a reshape of the tensor that splits dimensions outside of the last."""
         sizes = tuple(sizes or tensor.sizes)
         if self.is_constant(tensor):
             return self.weight(self.constant_as(tensor, sizes=sizes), order, rows)
@@ -135,10 +132,8 @@ class Lowering(Placing):
         return result
 
     def vector(self, tensor: Tensor | None, dtype: str) -> Operand:
-        """A 1-D constant (a bias, a norm's scale) read by texel number with LOAD_FLAT.
-
-        For None a placeholder to bind, which a shader must not read.
-        """
+        """A 1-D constant (a bias, a norm's scale) read by texel number with LOAD_FLAT. For None a
+        placeholder to bind, which a shader must not read."""
         if tensor is not None:
             return self.flat(tensor)
         if dtype not in self._placeholders:
@@ -147,12 +142,8 @@ class Lowering(Placing):
         return self._placeholders[dtype]
 
     def flat(self, tensor: Tensor, sizes=None) -> Operand:
-        """A constant or a computed tensor, row-major, read by texel number with LOAD_FLAT: a
-        buffer in every storage.
-
-        Args:
-            sizes: a reshape of the tensor.
-        """
+        """A constant or a computed tensor, row-major, read by texel number with LOAD_FLAT: a buffer
+        in every storage. `sizes` are a reshape of the tensor."""
         sizes = tensor.sizes if sizes is None else tuple(sizes)
         order = row_major(len(sizes))
         if self.is_constant(tensor):
@@ -162,8 +153,7 @@ class Lowering(Placing):
             if operand.storage.is_image or sizes != tensor.sizes:
                 source = operand
                 operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
-                walk = strided_copy.Walk(source.sizes, source.strides())
-                strided_copy.emit(self, operand, source, walk)
+                strided_copy.copy_strided(self, operand, source, source.dims())
         return self.seen_flat(operand)
 
     def seen_flat(self, operand: Operand) -> Operand:

@@ -77,6 +77,12 @@ class Emitter:
             self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
                       local_size, groups, feature)
 
+    def map_texels(self, shader: str, result: Operand, reads, params=(), **options: Any) -> None:
+        """Adds a dispatch with an invocation for each texel of its result, whose grid and packed
+        size are the first parameters; the options are those of `dispatch`."""
+        self.dispatch(shader, [*result.grid, result.packed, *params], [result], reads,
+                      result.texels, **options)
+
     def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
               features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
               loops: int = 0) -> None:
@@ -90,24 +96,20 @@ class Emitter:
                 target allows is taken, or the plain variant where it allows none.
         """
         if groups > 0:
-            found = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
-                                  storage)
+            feature = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
+                                    storage)
             self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
-                      self.target.grid(groups), "" if found is None else found[1])
+                      self.target.grid(groups), feature or "")
 
     def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
-                 storage: str | None = None) -> tuple[str, str] | None:
-        """The best variant of a shader that the target allows and the driver compiles, as its name
-        and the feature ("" for none); None where the driver refuses all of them.
-
-        Args:
-            features, dtype, storage: as in `share`.
-        """
+                 storage: str | None = None) -> str | None:
+        """The feature of the best variant of a shader that the target allows and the driver
+        compiles, "" of the plain one; None where the driver refuses all of them. The arguments are
+        those of `share`."""
         storage = storage or self.variant(reads)
         for feature in (*(each for each in features if each in self.target.features), ""):
-            name = _name_of(shader, storage, dtype, feature)
-            if name not in self.target.refused:
-                return name, feature
+            if _name_of(shader, storage, dtype, feature) not in self.target.refused:
+                return feature
         return None
 
     def refused_tiles(self, shader: str, reads, dtype: str) -> set[Tile]:

@@ -38,8 +38,6 @@ def host_array(cx, tensor: Tensor) -> Operand:
 
 def enter_block(cx, predicate: Predicate) -> None:
     """Begins another block of nodes, if their predicate is not that of the current block."""
-    if predicate == cx.predicate:
-        return
     for place, (condition, _) in enumerate(predicate):
         if condition not in cx.conditions:
             # The host reads it in the enclosing block, which all nodes that need it pass.
@@ -92,8 +90,7 @@ def read_rows(cx, out: Tensor, constant: Constant, rows: int, indices: Tensor, n
     # A node may read rows of several constants by the same indices.
     read = cx.derived((indices, ROWS), lambda: host_array(cx, indices))
     written = cx.raw(out, "input", constant.dtype)
-    cx.steps.append(HostCall(cx.number, ROWS, (), (read,), (written,),
-                             Table(constant, rows, name)))
+    cx.steps.append(HostCall(cx.number, ROWS, (), (read,), (written,), Table(constant, rows, name)))
     # Kernels read the rows where the host has written them, if these lie as kernels want them.
     is_usable = written.dtype == out.dtype and written.lies_as(row_major(out.rank))
     cx.place(out, written.as_rows() if is_usable and cx.storage != "texture3d" else written)

@@ -92,12 +92,8 @@ def _arena_bytes(work: CommandList) -> int:
 def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandList]:
     """Command lists with nodes in slices and strips; none where passes make no parts. Where memory
     is preferred to time, there is also the one that is expected to cost hardly any time: it may be
-    smaller after all.
-
-    Args:
-        graph: after the passes for all preferences.
-        whole: what the other passes make of it without parts.
-    """
+    smaller after all. `graph` is behind the passes for all preferences, and `whole` is what the
+    other passes make of it without parts."""
     if not may_divide(graph, target):
         return
     made = {(len(whole.nodes), whole.parts)}

@@ -65,7 +65,6 @@ class Placing(Storing):
         return self.graph.last_use(tensor) > self.node
 
     def _repeat_places(self, memo: NodeMemo) -> None:
-        """Places what another lowering placed for the current node."""
         for tensor, place in memo.places:
             if isinstance(place, Strided):
                 self._leave(tensor, place)
@@ -80,9 +79,7 @@ class Placing(Storing):
 
     def read(self, tensor: Tensor, order: tuple[int, ...] | None = None) -> Operand:
         """The operand of a tensor, in the given order of dimensions (None: in whichever it has).
-
-        Never raw: an input of the method is brought into the kernels' layout first.
-        """
+        Never raw: an input of the method is brought into the kernels' layout first."""
         if self.is_constant(tensor):
             return self.weight(tensor, order or row_major(tensor.rank))
         part = self._parts.get(tensor)
@@ -137,11 +134,12 @@ class Placing(Storing):
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
 
-    def operand(self, tensor: Tensor) -> Operand:
-        """The operand of a tensor as it lies, for strided copies: it may be raw."""
-        if self.is_constant(tensor):
-            return self.weight(tensor, row_major(tensor.rank))
-        return self._placed(tensor)
+    def operand(self, tensor: Tensor, dtype: str | None = None) -> Operand:
+        """The operand of a tensor as it lies, for strided copies: it may be raw, unless that is of
+        another dtype than asked for."""
+        operand = (self.weight(tensor, row_major(tensor.rank)) if self.is_constant(tensor)
+                   else self._placed(tensor))
+        return operand if dtype in (None, operand.dtype) else self.read(tensor)
 
     def placed(self, tensor: Tensor) -> Operand | None:
         """The operand that a node, or the host, has written; None where none has."""
@@ -166,11 +164,8 @@ class Placing(Storing):
         self._new_constants.append((tensor, constant))
 
     def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
-        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
-
-        Args:
-            order: of all dimensions, those in front included.
-        """
+        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`; the
+        order is of all of them."""
         missing = len(order) - tensor.rank
         sizes = (1,) * missing + tuple(tensor.sizes)
         if not order or order[-1] >= missing:
@@ -179,9 +174,7 @@ class Placing(Storing):
         # The tensor lacks the packed dimension: its elements lie a texel apart.
         if self.is_constant(tensor):
             return self.weight(self.constant_as(tensor, sizes=sizes), order)
-        operand = self._placed(tensor)
-        lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
-        return self._as(tensor, lifted, tensor.dtype, tuple(order))
+        return self._as(tensor, self._placed(tensor).lifted(len(order)), tensor.dtype, tuple(order))
 
     def order_of(self, tensor: Tensor) -> tuple[int, ...]:
         """The order a tensor has in memory now (row-major for constants and inputs)."""
@@ -249,11 +242,9 @@ class Placing(Storing):
         return self.place(tensor, view)
 
     def change(self, before: Tensor, after: Tensor) -> Operand:
-        """The operand that the current node writes to change a tensor in place.
-
-        If nothing reads the old value any more, this is the tensor's own memory; else it is a copy.
-        It is a buffer, row-major, in every storage.
-        """
+        """The operand that the current node writes to change a tensor in place: the tensor's own
+        memory if nothing reads the old value any more, else a copy; a buffer, row-major, in every
+        storage."""
         operand = self.operand(before)
         storage = operand.storage
         if (not storage.is_image and storage.role in ("state", "activation", "input")
@@ -290,8 +281,7 @@ class Placing(Storing):
             operand = operand.as_rows()
         return Strided.of(operand)
 
-    def leave(self, tensor: Tensor, out: Tensor,
-              view: Callable[[Strided], Strided | None]) -> bool:
+    def leave(self, tensor: Tensor, out: Tensor, view: Callable[[Strided], Strided | None]) -> bool:
         """Leaves a result of the current node in place as a strided view, if all readers can read
         that (the attribute `STRIDED`). Returns whether it did.
 
@@ -299,8 +289,7 @@ class Placing(Storing):
             tensor: what the result is a part of.
             view: gives the part as a strided view; None where its strides are not regular.
         """
-        if (not self.attribute(STRIDED) or self.number in self.copied
-                or tensor.dtype != out.dtype):
+        if (not self.attribute(STRIDED) or self.number in self.copied or tensor.dtype != out.dtype):
             return False
         where = self.strided(tensor)
         found = None if where is None else view(where)

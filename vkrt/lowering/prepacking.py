@@ -157,7 +157,6 @@ class _Prepack:
                                  item.file_offset - record.constant.offset, nbytes))
 
     def _dispatch(self, item: Item) -> DispatchCommand:
-        """The dispatch that packs a slice into its weight."""
         record = self._record(item)
         kernel = pushed_kernel(shader_library().get(record.shader), shader_params(record.params),
                                PACKING)

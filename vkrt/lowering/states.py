@@ -20,10 +20,8 @@ from vkrt.work.tensor import Constant, Operand, row_major
 
 
 def enter(cx) -> None:
-    """Gives every state of the graph its memory, before the first node.
-
-    A command list that is made from another one takes the memory of the states there.
-    """
+    """Gives every state of the graph its memory, before the first node. A command list that is made
+    from another one takes the memory of the states there."""
     for state, record in zip(cx.graph.states, cx.states):
         cx.place(state.before, record.operand)
     caches = caches_of(cx.graph) if cx.target.cache == "int8" else ()

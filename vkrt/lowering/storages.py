@@ -111,7 +111,6 @@ class Storing(Emitter):
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
-            self.prepacks.append(strided_copy.prepack(constant, target, source, tensor.name,
-                                                  pitch))
+            self.prepacks.append(strided_copy.prepack(constant, target, source, tensor.name, pitch))
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)

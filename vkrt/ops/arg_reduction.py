@@ -6,10 +6,10 @@ import math
 
 from vkrt.ops.broadcast import convert
 from vkrt.ops.dtypes import FIRST, INDEX, INT32
-from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
+from vkrt.ops.reduction import extreme_and_index_sizes, extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
-from vkrt.ops.strided_copy import Walk, emit, variant
+from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -29,11 +29,7 @@ def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None
     if source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, "int32")
     result = cx.write(out, order)
-    place = source.order.index(dim)
-    across = dim == source.order[-1]
-    z = source.grid[2]
-    count = z if across else source.sizes[dim]
-    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
+    across, count, inner = source.along(dim)
     lanes = max(min(result.packed, 4), 1) if across else 1
     parts = parts_of_rows(result.texels * lanes, count, cx.target.max_loops // (lanes + 1))
     chunk = -(-count // parts)
@@ -45,8 +41,8 @@ def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None
     cx.dispatch("arg_reduce", [*partial.grid, result.packed, *params], [partial], [source],
                 partial.texels, dtype=dtype, loops=lanes * (chunk + 1))
     if parts > 1:
-        cx.dispatch("arg_join", [*result.grid, result.packed, *params, *partial.grid[:2]],
-                    [result], [source, partial], result.texels, dtype=dtype, loops=4 * parts)
+        cx.map_texels("arg_join", result, [source, partial], [*params, *partial.grid[:2]],
+                      dtype=dtype, loops=4 * parts)
 
 
 def _flattened(cx, source: Operand) -> Operand:
@@ -55,31 +51,22 @@ def _flattened(cx, source: Operand) -> Operand:
     if len(source.sizes) < 2 or flat[0] == source.packed:
         return source.with_view(flat, (0,))
     result = cx.temporary(flat, source.dtype, (0,))
-    emit(cx, result, source, Walk(source.sizes, source.strides()))
+    copy_strided(cx, result, source, source.dims())
     return result
 
 
-def _arg_sizes(x, dim, keepdim):
-    return extreme_sizes(x, None if dim is None else (dim,), keepdim)
-
-
-@op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=_arg_sizes,
-    dtypes=INDEX, kernels="aten::{}.out")
+@op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=extreme_sizes,
+    dtypes=INDEX)
 def _arg(cx, node, x, dim, keepdim):
     _lower_arg(cx, x, node.outs[0], dim, keepdim, node.op == "aten.argmin.default")
 
 
-def _both_sizes(x, dim, keepdim):
-    return extreme_sizes(x, (dim,), keepdim) * 2
-
-
-@op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=_both_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
+@op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=extreme_and_index_sizes,
+    dtypes=FIRST, further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
 def _both(cx, node, x, dim, keepdim):
-    """The extreme and its index."""
     values, indices = node.outs
     minimum = node.op == "aten.min.dim"
     if cx.used(values):
-        lower_reduction(cx, x, values, (dim,), keepdim, "MIN" if minimum else "MAX")
+        lower_reduction(cx, x, values, dim, keepdim, "MIN" if minimum else "MAX")
     if cx.used(indices):
         _lower_arg(cx, x, indices, dim, keepdim, minimum)

@@ -1,22 +1,11 @@
-"""Arguments of nodes as lowerings use them: dimensions from the front, numbers of a dtype."""
+"""Numbers among the arguments of nodes, as kernels of a dtype take them."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
-
-
-def dimension(dim: int, rank: int) -> int:
-    """A dimension counted from the front; 0 for any dimension of a 0-d tensor."""
-    return dim % max(rank, 1)
-
-
-def dimensions(dims: Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """A list of dimensions, sorted; all of them for None or an empty list."""
-    return tuple(sorted({dimension(d, rank) for d in dims or range(rank)}))
 
 
 def limited(value: float) -> int:
@@ -34,10 +23,3 @@ def rounded(value: float, dtype: str) -> float:
         return struct.unpack("<e", struct.pack("<e", value))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
-
-
-def slice_end(end: int | None, size: int, default: int) -> int:
-    """An end of a slice, limited to the size; a negative one counts from the end."""
-    if end is None:
-        return default
-    return min(max(end + size if end < 0 else end, 0), size)

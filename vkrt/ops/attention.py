@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from vkrt.ops import tiles
 from vkrt.ops.attention_row import attend_rows
-from vkrt.ops.broadcast import convert, is_float
-from vkrt.ops.caches import cache_variant, change_cache, read_cache
-from vkrt.ops.concat import fill
+from vkrt.ops.broadcast import convert, fill, is_float
+from vkrt.ops.caches import change_cache, read_cache
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
 from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
@@ -23,6 +22,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
 from vkrt.ops.score_blocks import fewest_bytes
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
+from vkrt.ops.strided_copy import variant
 from vkrt.ops.teams import team_for
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
@@ -149,7 +149,7 @@ def _places_sizes(value, cache, _start, places):
 
 
 @op("llama.update_cache_with_indices.default", "value:T cache:T! start_pos:i indices:T.int32",
-    sizes=_places_sizes, dtypes=FLOATS_ALIKE, kernels="llama::update_cache_with_indices.out",
+    sizes=_places_sizes, dtypes=FLOATS_ALIKE,
     convert="own", runtime_scalar=RuntimeScalarRule(("start_pos",), lambda *_args: ANY_START),
     indices=lambda _value, cache, _start, places: [Indices(places, cache.sizes[1])])
 def _update_cache_with_indices(cx, node, value, cache, _start, places):
@@ -162,7 +162,6 @@ def _update_cache_with_indices(cx, node, value, cache, _start, places):
 
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "
     "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=floats_and_mask(4),
-    kernels="llama::custom_sdpa.out",
     runtime_scalar=RuntimeScalarRule(
         ("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, mask, _dropout, causal, scale):
@@ -186,12 +185,12 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     block = max(1, min(queries, fewest_bytes(cx.target) // (16 * width * heads * batch)))
     where, numbers = position(cx, start)
     masks, mask_kind, strides = _masking(cx, mask, width)
-    variant = cache_variant(keys.dtype, out.dtype)
+    dtypes = variant(keys.dtype, out.dtype)
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     at_once = [group, kv_heads, texels, width, 0, queries, queries, rows, causal, *numbers,
                    batch - 1, mask_kind, factor, size]
     if mask is None and attend_rows(
-            cx, at_once, result, [source, keys, values, where], variant,
+            cx, at_once, result, [source, keys, values, where], dtypes,
             groups=batch * queries * heads, keys=rows, texels=texels):
         return
     scores = cx.buffer((batch * block, heads, 4 * width), "float32")
@@ -201,33 +200,29 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
         count = min(block, queries - first)
         params = [group, kv_heads, texels, width, first, count, queries, rows, causal, *numbers,
                   batch - 1, mask_kind]
-        tile, lanes, feature = _tile(cx, kernels, variant, count * group)
+        tile, lanes, feature = _tile(cx, kernels, dtypes, count * group)
         each = batch * kv_heads * -(-count * group // tile)
         lines = batch * count * heads
         cx.dispatch("attention_scores", [*params, factor, tile, *strides],
                     [scores], [source, keys, where, masks], each * round_up(width, lanes),
-                    dtype=variant, loops=texels, work=4 * tile, feature=feature)
+                    dtype=dtypes, loops=texels, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None
         team = team_for(cx.target, lines, width)
         if team is None:
             cx.dispatch("attention_softmax", params, [scores], [scores, where], lines,
                         storage=storage, loops=3 * width)
         else:
-            cx.share("attention_softmax_team", [*params, *team.params], [scores], [scores, where],
-                     team.groups(lines), storage=storage, features=team.features,
-                     loops=4 * team.loops(width))
+            team.dispatch(cx, "attention_softmax", params, [scores], [scores, where], lines,
+                          storage=storage, loops=4 * team.loops(width))
         cx.dispatch("attention_values", [*params, tile, size], [result],
-                    [scores, values, where], each * round_up(texels, lanes), dtype=variant,
+                    [scores, values, where], each * round_up(texels, lanes), dtype=dtypes,
                     loops=width, work=4 * tile, feature=feature)
 
 
 def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
     """The operand of a mask [batch, heads, S, rows]; its kind in shaders/attention/attention.glsl,
-    0 for none; the strides of its first three dimensions in texels. These may be 1 or left out.
-
-    Args:
-        width: texels of a row.
-    """
+    0 for none; the strides of its first three dimensions in texels, of which a row has `width`.
+    These dimensions may be 1 or left out."""
     if mask is None:
         return cx.vector(None, "float32"), 0, [0, 0, 0]
     sizes = (1,) * (4 - mask.rank) + mask.sizes
@@ -257,9 +252,8 @@ def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
           rows: int) -> tuple[int, int, str]:
     """How many of `rows` rows an invocation does, how many lanes share the loads of rows, and the
     feature of that variant of the kernels (shaders/attention/attention_tile.glsl)."""
-    if rows > SMALL_TILE and tiles.hands_round(cx.target):
-        found = [cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels]
-        if all(one is not None and one[1] for one in found):
-            return LANES, LANES, "shuffle"
+    if rows > SMALL_TILE and tiles.hands_round(cx.target) and all(
+            cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels):
+        return LANES, LANES, "shuffle"
     fits = cx.target.tuning.registers >= TILE_REGISTERS
     return SMALL_TILE if fits and rows >= 3 else 1, 1, ""

@@ -18,8 +18,9 @@ from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.score_blocks import blocks_for
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.softmax import GUARDED, PLAIN, softmax
-from vkrt.ops.strided import Strided, joined
-from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
+from vkrt.ops.strided import Strided
+from vkrt.ops.strided_copy import joined
+from vkrt.work.tensor import NOWHERE, Operand, Tensor, column_major, row_major
 
 
 def _sizes(query, key, value, mask, scale):
@@ -109,7 +110,6 @@ class _Inputs:
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """The sizes of the scores."""
         return (*self.heads, self.query.sizes[-2], self.key.sizes[-1 if self.is_turned else -2])
 
     def attend(self, cx, out: Tensor) -> None:
@@ -139,14 +139,13 @@ class _Inputs:
             other.source for other in others)), blocks)
 
     def _strided(self, cx, result: Strided) -> Attention:
-        """The inputs and the result as strided views."""
         count = math.prod(self.heads)
         query, values = first_factor(cx, self.query), second_factor(cx, self.value)
         if self.is_turned:
             matrix = second_factor(cx, self.key)
             lines = has_lines(matrix), has_lines(values)
         else:
-            matrix = first_factor(cx, self.key).permuted(_across(self.key.rank))
+            matrix = first_factor(cx, self.key).permuted(column_major(self.key.rank))
             lines = True, has_lines(values)
         mask = None if self.mask is None else _repeated(cx, self.mask, self.scores)
         return Attention(_heads(query, count), _heads(matrix, count), _heads(values, count), result,
@@ -160,7 +159,7 @@ class _Inputs:
         if out.numel:
             scores, weights = (Tensor(self.scores, out.dtype, name=name)
                                for name in ("scores", "weights"))
-            along, across = row_major(self.key.rank), _across(self.key.rank)
+            along, across = row_major(self.key.rank), column_major(self.key.rank)
             multiply(cx, _flat(cx.write(scores), count), _flat(cx.read(self.query, along), count),
                      _flat(cx.read(self.key, across if self.is_turned else along), count),
                      rows=rows, batches=count, alpha=self.scale)
@@ -174,11 +173,6 @@ class _Inputs:
                      _flat(cx.read(self.value, across), count), rows=rows, batches=count)
         if views:
             place_turned(cx, out, result, views)
-
-
-def _across(rank: int) -> tuple[int, ...]:
-    """The order of dimensions with the last two the other way round."""
-    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _flat(operand: Operand, count: int) -> Operand:
@@ -196,6 +190,5 @@ def _heads(where: Strided, count: int) -> Strided:
 def _repeated(cx, mask: Tensor, sizes: Sequence[int]) -> Strided:
     """A mask broadcast to the sizes of scores: repeated dimensions have stride 0."""
     source = cx.read_lifted(mask, row_major(len(sizes)))
-    return Strided(source, tuple(
-        joined([(size, 0 if own == 1 else stride)])
-        for size, own, stride in zip(sizes, source.sizes, source.strides(), strict=True)))
+    return Strided(source, tuple(joined([(size, 0 if own == 1 else stride)])
+                                 for size, (own, stride) in zip(sizes, source.dims(), strict=True)))

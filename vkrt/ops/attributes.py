@@ -51,6 +51,8 @@ STRIDED_READERS = PRODUCTS | {ATTENTION}
 # Operators whose results are elements of their first argument
 VIEWS = RESHAPES | PERMUTATIONS | {"aten.expand_copy.default", "aten.select_copy.int",
                             "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"}
+# The operators by what they take
+TAKERS = {BORDER: BORDERED, FACTOR: PRODUCTS, PERMUTATION: STRIDED_READERS, STRIDED: VIEWS}
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@ an operand is copied out to the full sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vkrt.ops import strided_copy
-from vkrt.ops.strided_copy import Walk
+from vkrt.ops.arguments import limited
+from vkrt.ops.strided_copy import StridedDim
+from vkrt.pte.coerce import as_float
 from vkrt.shader import opcode
-from vkrt.work.tensor import Operand, Tensor, row_major, short_name
+from vkrt.work.tensor import Operand, Tensor, lifted_order, row_major, short_name
 
 OUTER_DIMS = 3
 
@@ -79,8 +82,7 @@ class Broadcast:
                 continue
             steps = tuple(0 if operand.sizes[d] == 1 else stride[d] // 4
                           for operand, stride in zip(self.operands, strides))
-            if dims and all(step == dims[-1][0] * inner
-                            for step, inner in zip(steps, dims[-1][1])):
+            if dims and all(step == dims[-1][0] * inner for step, inner in zip(steps, dims[-1][1])):
                 dims[-1] = (dims[-1][0] * size, dims[-1][1])
             else:
                 dims.append((size, steps))
@@ -88,29 +90,21 @@ class Broadcast:
 
     def _expand_one(self, cx) -> None:
         """Copies one operand out to the full sizes."""
-        index = next(i for i, operand in enumerate(self.operands)
-                     if operand.sizes != self.sizes)
+        index = next(i for i, operand in enumerate(self.operands) if operand.sizes != self.sizes)
         self.operands[index] = expanded(cx, self.operands[index], self.sizes, self.order)
 
 
 def expanded(cx, source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Operand:
     """A temporary with `source`, of the same rank, repeated along its dimensions of size 1."""
     result = cx.temporary(sizes, source.dtype, order)
-    strided_copy.emit(cx, result, source, expansion(source, sizes, order))
+    strided_copy.copy_strided(cx, result, source, expansion(source, sizes, order))
     return result
 
 
-def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Walk:
-    """The walk that repeats `source` along its dimensions of size 1."""
-    strides = source.strides()
-    return Walk(tuple(sizes[d] for d in order),
-                tuple(0 if source.sizes[d] == 1 else strides[d] for d in order))
-
-
-def lifted_order(order: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The order after putting dimensions of size 1 in front, up to `rank`."""
-    missing = rank - len(order)
-    return (*range(missing), *(d + missing for d in order))
+def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> list[StridedDim]:
+    """The strided copy that repeats `source` along its dimensions of size 1."""
+    return [(sizes[d], 0 if own == 1 else stride)
+            for d, (own, stride) in zip(order, source.dims(order), strict=True)]
 
 
 def result_order(cx, tensors: Sequence[Tensor], sizes: Sequence[int]) -> tuple[int, ...]:
@@ -150,8 +144,35 @@ def convert(cx, source: Operand, dtype: str) -> Operand:
 
 def convert_into(cx, result: Operand, source: Operand) -> None:
     """Adds the dispatch that fills `result` with the elements of `source`, converted."""
-    cx.dispatch("convert", [*result.grid, result.packed, result.dtype == "bool"], [result],
-                [source], result.texels, dtype=strided_copy.variant(source.dtype, result.dtype))
+    cx.map_texels("convert", result, [source], [result.dtype == "bool"],
+                  dtype=strided_copy.variant(source.dtype, result.dtype))
+
+
+@contextmanager
+def result_in(cx, dtype: str, out: Tensor, order: tuple[int, ...] | None = None,
+              over: tuple[Operand, ...] = ()) -> Iterator[Operand]:
+    """The operand to which the block writes a result in `dtype`; see `Placing.write`. If `out` has
+    another dtype, it is a temporary, which is converted behind the block."""
+    if out.dtype == dtype:
+        yield cx.write(out, order, over=over)
+    else:
+        result = cx.temporary(out.sizes, dtype, order)
+        yield result
+        convert_into(cx, cx.write(out, order), result)
+
+
+def number_of(value: int | float, dtype: str) -> int | float:
+    """A number as a parameter of a kernel for this dtype."""
+    number = as_float(value)
+    if is_float(dtype):
+        return number
+    return int(number != 0) if dtype == "bool" else limited(number)
+
+
+def fill(cx, out: Tensor, value: int | float) -> None:
+    """Makes every element of a tensor this number."""
+    result: Operand = cx.write(out)
+    cx.map_texels("fill", result, [], [number_of(value, out.dtype)])
 
 
 def is_float(dtype: str) -> bool:

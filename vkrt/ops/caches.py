@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from vkrt.graph.graph import Node
 from vkrt.graph.masks import PUTS
-from vkrt.work.tensor import Operand, Tensor, short_name
+from vkrt.work.tensor import Operand, Tensor
 
 # Operators of caches -> the arguments that are caches, each with the number of the result that it
 # becomes, or None where it is only read
@@ -79,9 +79,3 @@ def writers(source: Operand, cache: Operand) -> tuple[int, int]:
     each has. In 8 bits there is an invocation for each head, otherwise for each texel."""
     columns, others, depth = source.grid
     return (columns * others, 2 * depth) if is_in_8_bits(cache) else (source.texels, 0)
-
-
-def cache_variant(first: str, second: str) -> str:
-    """The shader variant that reads the first dtype and writes the second."""
-    names = short_name(first), short_name(second)
-    return names[0] if names[0] == names[1] else "_".join(names)

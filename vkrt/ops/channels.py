@@ -25,11 +25,6 @@ def part_of_bias(vector: Operand, first: int | None, count: int) -> Operand:
     return replace(vector, sizes=(count,), offset=vector.offset + first * itemsize(vector.dtype))
 
 
-def by_texels(_node: Node) -> int:
-    """The unit of input channels that are taken in whole texels."""
-    return TEXEL
-
-
 def _nothing(_node: Node, _inputs: int, _outputs: int) -> Mapping[Tensor, Sizes]:
     return {}
 
@@ -48,7 +43,7 @@ class ChannelRule:
             the further constants for those channels, by tensor.
     """
 
-    unit: Callable[[Node], int] = by_texels
+    unit: Callable[[Node], int] = lambda _node: TEXEL
     bias: int | None = 2
     is_linear: bool = True
     packed: int = 1
@@ -97,12 +92,10 @@ class ChannelRule:
                    zip(firsts, units, self._all(node), self._taken(node)))
 
     def _all(self, node: Node) -> tuple[int, int]:
-        """How many input and output channels the weight of a node has."""
         weight = node.args[WEIGHT]
         return weight.sizes[1] * self.packed, weight.sizes[0]
 
     def _taken(self, node: Node) -> tuple[int, int]:
-        """How many input and output channels of its weight a node takes."""
         x, out = node.args[0], node.outs[0]
         inputs, outputs = self._all(node)
         return (x.sizes[self.dim(x)] if INPUTS in node.attributes else inputs,

@@ -32,8 +32,8 @@ def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
     inputs = broadcast(cx, (x, y), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("compare", [*result.grid, result.packed, *params, opcode("compare", relation)],
-                [result], inputs.operands, result.texels, dtype=variant(dtype, out.dtype))
+    cx.map_texels("compare", result, inputs.operands, [*params, opcode("compare", relation)],
+                  dtype=variant(dtype, out.dtype))
 
 
 def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> None:
@@ -47,16 +47,13 @@ def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> 
         if not 0 <= value <= 255 and short_name(source.dtype) == "u8":
             source = convert(cx, source, "int32")
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("compare_scalar",
-                [*result.grid, result.packed, opcode("compare_scalar", relation), value],
-                [result], [source], result.texels, dtype=variant(source.dtype, out.dtype))
+    cx.map_texels("compare_scalar", result, [source], [opcode("compare_scalar", relation), value],
+                  dtype=variant(source.dtype, out.dtype))
 
 
 def _whole(relation: str, scalar: float) -> tuple[str, int]:
     """The comparison with a whole number that is the same, for integers, as one with any number.
-
-    A comparison that is always true or always false becomes one with the least int32.
-    """
+    One that is always true or always false becomes one with the least int32."""
     always, never = ("GE", INT_MIN), ("LT", INT_MIN)
     if relation in ("EQ", "NE"):
         if INT_MIN <= scalar <= INT_MAX and scalar == math.floor(scalar):
@@ -73,30 +70,29 @@ def _whole(relation: str, scalar: float) -> tuple[str, int]:
 
 @pointwise(
     "aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
-    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.Tensor_out", convert="common")
+    "self:T other:T", sizes=together, dtypes=BOOL, convert="common")
 def _compare(cx, node, x, y):
     compare(cx, node.outs[0], node.name.upper(), x, y)
 
 
 @pointwise(
     "aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
-    "self:T other:n", sizes=same, dtypes=BOOL, kernels="aten::{}.Scalar_out")
+    "self:T other:n", sizes=same, dtypes=BOOL)
 def _compare_scalar(cx, node, x, number):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, as_float(number))
 
 
-@pointwise("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
-    kernels="aten::{}.out")
+@pointwise("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL)
 def _is(cx, node, x):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, 0)
 
 
 @pointwise("aten.logical_and.default aten.logical_or.default aten.logical_xor.default",
-    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
+    "self:T other:T", sizes=together, dtypes=BOOL, convert="common")
 @pointwise("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor",
-    "self:T other:T", sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
-def _combine(cx, node, x, y):
-    # logical_and, bitwise_and: AND
+    "self:T other:T", sizes=together, dtypes=WHOLE)
+def combine(cx, node, x, y):
+    """AND, OR or XOR, as the name of a logical or bitwise operator ends."""
     relation, out = node.name.split("_")[1].upper(), node.outs[0]
     if out.dtype == "bool":
         compare(cx, out, relation, x, y)
@@ -104,8 +100,8 @@ def _combine(cx, node, x, y):
         binary(cx, out, relation, x, y)
 
 
-@pointwise("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
-@pointwise("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE, kernels="aten::{}.out")
+@pointwise("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL)
+@pointwise("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE)
 def _not(cx, node, x):
     if node.outs[0].dtype == "bool":
         compare_scalar(cx, node.outs[0], "EQ", x, 0)

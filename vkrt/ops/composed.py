@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension, rounded
-from vkrt.ops.broadcast import is_float
-from vkrt.ops.comparison import compare
-from vkrt.ops.concat import fill
+from vkrt.ops.arguments import rounded
+from vkrt.ops.broadcast import fill, is_float
+from vkrt.ops.comparison import combine
 from vkrt.ops.dtypes import (
     FIRST,
     FLOAT,
@@ -44,8 +43,7 @@ _ROUNDED = DtypeRule(
 
 
 @op("aten.div.Scalar_mode", "self:T other:n rounding_mode:s?",
-    sizes=lambda x, _number, mode: div_mode_sizes(x, (), mode), dtypes=_ROUNDED,
-    kernels="aten::div.Scalar_mode_out")
+    sizes=lambda x, _number, mode: div_mode_sizes(x, (), mode), dtypes=_ROUNDED)
 def _div_mode(cx, node, x, number, mode):
     out = node.outs[0]
     if not number and not is_float(out.dtype):
@@ -54,14 +52,13 @@ def _div_mode(cx, node, x, number, mode):
 
 
 @op("aten.pow.Scalar", "self:n exponent:T", sizes=lambda _number, exponent: (exponent,),
-    dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+    dtypes=WITH_NUMBERS)
 def _pow(cx, node, number, exponent):
     out = node.outs[0]
     binary(cx, out, "POW", filled(cx, number, out.dtype), exponent)
 
 
-@op("aten.copysign.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT,
-    kernels="aten::{}.Scalar_out")
+@op("aten.copysign.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT)
 def _copysign(cx, node, x, number):
     out = node.outs[0]
     special(cx, out, "COPYSIGN", x, filled(cx, number, out.dtype))
@@ -83,8 +80,7 @@ def _decimals_sizes(x, decimals):
     return (x,)
 
 
-@op("aten.round.decimals", "self:T decimals:i", sizes=_decimals_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.decimals_out")
+@op("aten.round.decimals", "self:T decimals:i", sizes=_decimals_sizes, dtypes=ONE_FLOAT)
 def _round(cx, node, x, decimals):
     """Rounds to the nearest multiple of 10^-decimals, ties to the even multiple."""
     out = node.outs[0]
@@ -100,27 +96,22 @@ _WHOLE_WITH_NUMBERS = DtypeRule(lambda args: (WHOLE.allowed(args) or INT32) | IN
 
 
 @op("aten.bitwise_and.Scalar aten.bitwise_or.Scalar aten.bitwise_xor.Scalar", "self:T other:n",
-    sizes=same, dtypes=_WHOLE_WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+    sizes=same, dtypes=_WHOLE_WITH_NUMBERS)
 def _bitwise(cx, node, x, number):
-    out, function = node.outs[0], node.name.split("_")[1].upper()
-    other = filled(cx, number, out.dtype)
-    if out.dtype == "bool":
-        compare(cx, out, function, x, other)
-    else:
-        binary(cx, out, function, x, other)
+    combine(cx, node, x, filled(cx, number, node.outs[0].dtype))
 
 
 SHIFTS = {"bitwise_left_shift": "SHIFT_LEFT", "bitwise_right_shift": "SHIFT_RIGHT"}
 
 
 @op("aten.bitwise_left_shift.Tensor aten.bitwise_right_shift.Tensor", "self:T other:T",
-    sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
+    sizes=together, dtypes=WHOLE)
 def _shift(cx, node, x, y):
     binary(cx, node.outs[0], SHIFTS[node.name], x, y)
 
 
 @op("aten.bitwise_left_shift.Tensor_Scalar aten.bitwise_right_shift.Tensor_Scalar",
-    "self:T other:n", sizes=same, dtypes=_WHOLE_WITH_NUMBERS, kernels="aten::{}.Tensor_Scalar_out")
+    "self:T other:n", sizes=same, dtypes=_WHOLE_WITH_NUMBERS)
 def _shift_by(cx, node, x, number):
     binary(cx, node.outs[0], SHIFTS[node.name], x, filled(cx, number, "int32"))
 
@@ -130,7 +121,7 @@ def clamp_sizes(x, *bounds):
 
 
 @op("aten.clamp.Tensor", "self:T min:T? max:T?", sizes=clamp_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.Tensor_out", broadcasts="self min max")
+    broadcasts="self min max")
 def _clamp(cx, node, x, low, high):
     """Where the bounds cross, the upper one wins."""
     out = node.outs[0]
@@ -152,12 +143,11 @@ def gated_sizes(x, dim):
     return ((*x[:dim], x[dim] // 2, *x[dim + 1:]),)
 
 
-@op("aten.glu.default", "self:T dim:i?", sizes=gated_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+@op("aten.glu.default", "self:T dim:i?", sizes=gated_sizes, dtypes=ONE_FLOAT)
 def _glu(cx, node, x, dim):
     """The first half of a dimension times the sigmoid of the second."""
     out = node.outs[0]
-    dim = dimension(-1 if dim is None else dim, x.rank)
+    dim = wrap(-1 if dim is None else dim, x.rank)
     value, gate, share = (Tensor(out.sizes, out.dtype) for _ in range(3))
     part(cx, x, value, dim, 0)
     part(cx, x, gate, dim, out.sizes[dim])
@@ -165,8 +155,7 @@ def _glu(cx, node, x, dim):
     binary(cx, out, "MUL", value, share)
 
 
-@op("aten.masked_fill.Scalar", "self:T mask:T.bool value:n", sizes=together, dtypes=FIRST,
-    kernels="aten::{}.Scalar_out")
+@op("aten.masked_fill.Scalar", "self:T mask:T.bool value:n", sizes=together, dtypes=FIRST)
 def _masked_fill(cx, node, x, mask, value):
     out = node.outs[0]
     choose(cx, out, mask, filled(cx, value, out.dtype), x)
@@ -178,8 +167,7 @@ def _logit_sizes(x, epsilon):
     return (x,)
 
 
-@op("aten.logit.default", "self:T eps:f?", sizes=_logit_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+@op("aten.logit.default", "self:T eps:f?", sizes=_logit_sizes, dtypes=ONE_FLOAT)
 def _logit(cx, node, x, epsilon):
     """log(x / (1 - x)); x is limited to eps .. 1 - eps where eps is given."""
     low, high = (-math.inf, math.inf) if epsilon is None else (epsilon, 1.0 - epsilon)

@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension, limited, slice_end
 from vkrt.ops.broadcast import (
     convert,
-    convert_into,
     expansion,
+    fill,
     is_float,
-    lifted_order,
+    result_in,
     result_order,
 )
 from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
-from vkrt.ops.parts import select_sizes, slice_sizes
+from vkrt.ops.parts import select_sizes, slice_sizes, sliced
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import viewed
 from vkrt.pte.coerce import as_float
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor
 
 # Inputs of join.comp, and those of its variant for storage buffers.
 JOINED, JOINED_BUFFERS = 4, 3
@@ -63,7 +62,7 @@ def _cat_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.out", rows=RowRule(_cat_windows))
+    rows=RowRule(_cat_windows))
 def _cat(cx, node, tensors, dim):
     concatenate(cx, node.outs[0], tensors, dim)
 
@@ -77,11 +76,10 @@ def stack_sizes(tensors, dim):
     return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
 
 
-@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.out")
+@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED)
 def _stack(cx, node, tensors, dim):
     out = node.outs[0]
-    dim = dimension(dim or 0, out.rank)
+    dim = wrap(dim or 0, out.rank)
     sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
     concatenate(cx, out, [viewed(cx, tensor, sizes) for tensor in tensors], dim)
 
@@ -89,7 +87,7 @@ def _stack(cx, node, tensors, dim):
 def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
     """Makes `out` the tensors, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
-    dim = dimension(dim, out.rank)
+    dim = wrap(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
     starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
     packed = order[-1] == dim
@@ -98,27 +96,17 @@ def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
         return
     result = cx.write(out, order)
     for tensor, start in zip(tensors, starts):
-        source = cx.operand(tensor)
-        if source.dtype != out.dtype:
-            source = convert(cx, cx.read(tensor), out.dtype)
-        put(cx, result, source, dim, start)
+        put(cx, result, convert(cx, cx.operand(tensor, out.dtype), out.dtype), dim, start)
 
 
 def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
     """Copies `source` into `result`, to the indices from `start` on of a dimension. Index `start`
     begins a texel."""
-    order = result.order
-    packed = order[-1] == dim
-    inside = order[order.index(dim) + 1:]
-    # Texels of one index of the dimension, or of 4 indices of the packed one.
-    inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
+    packed, total, inner = result.along(dim)
     unit = 4 if packed else 1
-    total = -(-result.sizes[dim] // unit)
-    strides = source.strides()
-    walk = Walk(tuple(source.sizes[d] for d in order), tuple(strides[d] for d in order))
     size = -(-source.sizes[dim] // unit)
-    emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
-         offset=start // unit * inner)
+    copy_strided(cx, result, source, source.dims(result.order), run=size * inner,
+                 gap=(total - size) * inner, offset=start // unit * inner)
 
 
 @op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
@@ -176,10 +164,10 @@ def slice_scatter_sizes(x, source, dim, start, end, step):
 
 
 @op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
-    sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    sizes=slice_scatter_sizes, dtypes=FIRST, convert="one")
 def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
-    dim = dimension(dim, tensor.rank)
-    start = slice_end(start, tensor.sizes[dim], 0)
+    dim = wrap(dim, tensor.rank)
+    start, _ = sliced(tensor.sizes[dim], start, None, 1)
     _replace_part(cx, node.outs[0], tensor, part, dim, start, 1 if step is None else step)
 
 
@@ -189,9 +177,9 @@ def select_scatter_sizes(x, source, dim, index):
 
 
 @op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    dtypes=FIRST, convert="one")
 def _select_scatter(cx, node, tensor, part, dim, index):
-    dim = dimension(dim, tensor.rank)
+    dim = wrap(dim, tensor.rank)
     sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
     _replace_part(cx, node.outs[0], tensor, viewed(cx, part, sizes), dim,
                   index % tensor.sizes[dim], 1)
@@ -208,9 +196,7 @@ def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start
         return
     patch = convert(cx, cx.read(part, order), out.dtype)
     result = cx.write(out, order, over=(source,), read_elsewhere=(patch,))
-    packed = order[-1] == dim
-    inner = 1 if packed else math.prod(
-        out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
+    packed, _, inner = result.along(dim)
     cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
                                   step, part.sizes[dim], *patch.grid],
                 [result], [source, patch], result.texels, loops=4)
@@ -225,59 +211,36 @@ def copy_sizes(x, source):
     kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out", broadcasts="src")
 def _copy(cx, node, _x, source):
     """The second tensor, repeated to the sizes of the first."""
-    source, out = cx.read(source), node.outs[0]
-    order = lifted_order(source.order, out.rank)
-    missing = out.rank - len(source.sizes)
-    lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
+    out = node.outs[0]
+    lifted = cx.read(source).lifted(out.rank)
     if lifted.dtype != out.dtype:
         lifted = convert(cx, lifted, out.dtype)
-    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
+    order = lifted.order
+    copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
 # Tensors of numbers
-
-
-def number_of(value: int | float, dtype: str) -> int | float:
-    """A number as a parameter of a kernel for this dtype."""
-    number = as_float(value)
-    if is_float(dtype):
-        return number
-    return int(number != 0) if dtype == "bool" else limited(number)
-
-
-def fill(cx, out: Tensor, value: int | float) -> None:
-    """Makes every element of a tensor this number."""
-    result: Operand = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed, number_of(value, out.dtype)], [result], [],
-                result.texels)
 
 
 def filled_sizes(size, *_value):
     return (tuple(at_least(number, 0, "size") for number in size),)
 
 
-@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY,
-    kernels="aten::{}.out")
+@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY)
 @op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
     kernels="aten::{}.out aten::fill.Scalar_out")
-def _full(cx, node, _like, value):
-    fill(cx, node.outs[0], value)
-
-
-@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY,
-    kernels="aten::{}.out")
-def _scalar_tensor(cx, node, value):
-    fill(cx, node.outs[0], value)
+@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY)
+def _full(cx, node, *args):
+    fill(cx, node.outs[0], args[-1])
 
 
 # aten.empty is filled with zeros, too: its contents are undefined.
-@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
+@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY,
     adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out",
                            "aten::empty_permuted.out", "aten::empty_strided.out"),
                           lambda args: args[:1]))
-@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out")
-@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,
-    kernels="aten::{}.out")
+@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY)
+@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY)
 def _zeros_or_ones(cx, node, _like):
     fill(cx, node.outs[0], int(node.op.startswith("aten.ones")))
 
@@ -295,16 +258,12 @@ def arange_sizes(start, end, step):
 
 
 @op("aten.arange.start_step", "start:n end:n step:n *:*", sizes=arange_sizes, dtypes=ANY,
-    kernels="aten::arange.start_out",
-    adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
+    kernels="aten::arange.start_out", adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
 def _arange(cx, node, start, _end, step):
     """For a result of integers, start and step are truncated first, as in torch."""
     out = node.outs[0]
     start, step = as_float(start), as_float(step)
     dtype = out.dtype if is_float(out.dtype) else "int32"
     numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
-    direct = out.dtype == dtype
-    result = cx.write(out) if direct else cx.temporary(out.sizes, dtype)
-    cx.dispatch("arange", [*result.grid, result.packed, *numbers], [result], [], result.texels)
-    if not direct:
-        convert_into(cx, cx.write(out), result)
+    with result_in(cx, dtype, out) as result:
+        cx.map_texels("arange", result, [], numbers)

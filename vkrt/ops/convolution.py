@@ -31,7 +31,7 @@ from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, per_dimension, unsupported
 from vkrt.ops.volume import Depth
 from vkrt.work.target import Target
-from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
+from vkrt.work.tensor import Operand, Tensor, channels_last, row_major, short_name
 
 # The place of the padding among the arguments
 PADDING = 4
@@ -129,12 +129,10 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=EPILOGUES,
-    takes_residual=_takes_residual, rows=ROWS,
-    channels=ChannelRule(is_linear=False))
-@op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
-    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS,
-    channels=ChannelRule(is_linear=False))
+    multiply_adds=_multiply_adds, takes_activation=EPILOGUES, takes_residual=_takes_residual,
+    rows=ROWS, channels=ChannelRule(is_linear=False))
+@op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes, dtypes=ONE_FLOAT,
+    multiply_adds=_multiply_adds, rows=ROWS, channels=ChannelRule(is_linear=False))
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias); pointwise also activation(x * weight + bias + residual)."""
@@ -213,7 +211,7 @@ def saved_by_scratch(node: Node, target: Target) -> float:
     images, channels, height, width = node.outs[0].sizes
     layer = winograd.Layer(weight.sizes[1], channels, width, height, images)
     part = layer.time(target.tuning, layer.whole) / layer.direct_time(target.tuning)
-    is_done = part < winograd.GAIN and not winograd_shared.is_faster(layer, target)
+    is_done = part < winograd.GAIN and winograd_shared.time(layer, target) == math.inf
     return 1 - part if is_done else 0.0
 
 
@@ -229,9 +227,9 @@ def _winograd_layer(conv: Convolution) -> winograd.Layer | None:
 def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, matrix: Operand,
                epilogue: EpilogueArgs) -> None:
     """Dispatches a convolution at Winograd's points, in the fastest way, or by direct sums."""
-    is_shared = winograd_shared.suits(cx, layer, [source, matrix, *epilogue.vectors],
-                                      conv.out.dtype)
-    least = winograd_shared.time(layer, cx.target) if is_shared else math.inf
+    is_compiled = cx.compiled(winograd_shared.SHADER, [source, matrix, *epilogue.vectors],
+                              short_name(conv.out.dtype)) is not None
+    least = winograd_shared.time(layer, cx.target) if is_compiled else math.inf
     fresh, over = (portion if portion and layer.time(cx.target.tuning, portion) < least else None
                     for portion in _portions(cx, conv, layer, source))
     is_larger = over is not None and (fresh is None or over.size > fresh.size)
@@ -240,7 +238,7 @@ def _by_points(cx, conv: Convolution, layer: winograd.Layer, source: Operand, ma
     if portion:
         winograd.convolve(cx, layer, portion, result, source, matrix, epilogue,
                           padding=conv.padding, height=height_of(conv.x))
-    elif is_shared:
+    elif least < math.inf:
         winograd_shared.convolve(cx, layer, result, source, matrix, epilogue,
                                  padding=conv.padding, height=height_of(conv.x))
     else:

@@ -197,11 +197,8 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, epilogue: E
 
 def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, epilogue: EpilogueArgs,
                is_depthwise: bool) -> None:
-    """Gathers: every texel of the result sums the taps that meet it (shaders/conv/taps.glsl).
-
-    Args:
-        is_depthwise: the matrix is that of a depthwise convolution.
-    """
+    """Gathers: every texel of the result sums the taps that meet it (shaders/conv/taps.glsl). With
+    `is_depthwise` the matrix is that of a depthwise convolution."""
     result = cx.write(conv.out, source.order)
     width, rows, texels = result.grid
     # The distance from one tap that meets a pixel to the next, and the most taps that meet a pixel.
@@ -230,10 +227,8 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, epilogue
 
 def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
             refused: set[Tile]) -> tuple[Tile, int]:
-    """The tile of a transposed convolution, and its number of invocations.
-
-    Rows and pixels of the result a stride apart make a phase (shaders/conv/deconv2d.glsl).
-    """
+    """The tile of a transposed convolution, and its number of invocations. Rows and pixels of the
+    result a stride apart make a phase (shaders/conv/deconv2d.glsl)."""
     width, rows, _ = result.grid
     height, (stride_y, stride_x) = height_of(conv.out), conv.stride
     phase_rows = rows // height * -(-height // stride_y)

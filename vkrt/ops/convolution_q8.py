@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from vkrt.ops import convolution_kernels, matmul
-from vkrt.ops.convolution_kernels import Convolution, Pair, convolved, deconvolved
+from vkrt.ops.convolution_kernels import Convolution, convolved, deconvolved
 from vkrt.ops.epilogue import EpilogueArgs
 from vkrt.ops.epilogue_q8 import (
     REAL,
@@ -112,7 +112,6 @@ def _transposed_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero,
 
 
 def _multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
-    """Every element of the result meets a row of the weight."""
     (out,) = others[-1]
     return out.numel * weight.sizes[1]
 
@@ -122,13 +121,9 @@ def _depthwise_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) 
     return out.numel * math.prod(weight.sizes[:2])
 
 
-def _transposed_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
-    """Every pixel of the input meets the whole weight."""
-    return x.numel // x.sizes[1] * math.prod(weight.sizes)
-
-
-def _pair(values: Sizes) -> Pair:
-    return values[0], values[-1]
+def _convolution_of(x: Tensor, out: Tensor, groups: int, *window: Sizes) -> Convolution:
+    kernel, stride, padding, dilation = ((values[0], values[-1]) for values in window)
+    return Convolution(x, out, kernel, stride, padding, dilation, groups)
 
 
 def _matrix(cx, conv: Convolution, weight: Tensor) -> Operand:
@@ -173,8 +168,7 @@ def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Epilo
     sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
 def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
                  kernel, stride, padding, dilation, groups, activation="none"):
-    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
-                       _pair(dilation), groups)
+    conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
     _convolve(cx, conv, cx.read(x, channels_last(4)), weight, end)
 
@@ -185,8 +179,7 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
 def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, kernel, stride,
                        padding, dilation, groups):
     """A convolution of floats, which are quantized first."""
-    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
-                       _pair(dilation), groups)
+    conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)
     source = quantized(cx, cx.read(x, channels_last(4)), x.sizes, scale, zero)
     _convolve(cx, conv, source, weight, quantized_epilogue(cx, (scale, zero), scales, bias))
 
@@ -197,21 +190,20 @@ def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, ke
     multiply_adds=_depthwise_multiply_adds, takes_requantization=True)
 def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
                stride, padding, dilation, groups, activation="none"):
-    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
-                       _pair(dilation), groups)
+    conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation,
-                 added=conv.taps)
+                             added=conv.taps)
     convolution_kernels.depthwise(cx, conv, cx.read(x, channels_last(4)),
-                         cx.weight(weight, (0, 1, 2), 1), end)
+                                  cx.weight(weight, (0, 1, 2), 1), end)
 
 
 @op("et_vk.q8ta_conv2d_transposed.default", _PARAMETERS.format("output_padding:[i] "),
-    sizes=_transposed_sizes, dtypes=INT8, multiply_adds=_transposed_multiply_adds,
-    takes_requantization=True)
+    sizes=_transposed_sizes, dtypes=INT8, takes_requantization=True,
+    multiply_adds=lambda x, _scale, _zero, weight, *_others: (
+        x.numel // x.sizes[1] * math.prod(weight.sizes)))
 def _transposed(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
                 stride, padding, _output_padding, dilation, groups, activation):
-    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
-                       _pair(dilation), groups)
+    conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
     convolution_kernels.transposed(cx, conv, cx.read(x, channels_last(4)),
                                    _matrix(cx, conv, weight), end, is_depthwise=False)

@@ -59,11 +59,9 @@ def _refuse(dtypes: Iterable[str]) -> UnsupportedError:
 
 
 def _promoted(args: Sequence[Any]) -> frozenset[str]:
-    """A dtype of the highest category among the tensors.
-
-    torch takes the wider dtype, unless only 0-d tensors have it. A delegate may have 0-d tensors as
-    1-d ones, so each dtype of the category may be right.
-    """
+    """A dtype of the highest category among the tensors. torch takes the wider dtype, unless only
+    0-d tensors have it. A delegate may have 0-d tensors as 1-d ones, so each dtype of the category
+    may be right."""
     dtypes = {tensor.dtype for tensor in _tensors(args)}
     highest = max(map(_category, dtypes))
     return frozenset(dtype for dtype in dtypes if _category(dtype) == highest)
@@ -165,10 +163,8 @@ def QUOTIENT(args):
 
 @_rule("one")
 def WITH_NUMBERS(args):
-    """A tensor's dtype, or that of a number of a higher category.
-
-    The exporter writes 1.0 as the Int 1 where the program has both, so an Int may be a float.
-    """
+    """A tensor's dtype, or that of a number of a higher category. The exporter writes 1.0 as the
+    Int 1 where the program has both, so an Int may be a float."""
     allowed = _promoted(args)
     if allowed & FLOATS:
         return allowed

@@ -12,7 +12,7 @@ from functools import partial
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
-from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
+from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float, result_in
 from vkrt.ops.dtypes import (
     ANY,
     CHOSEN,
@@ -46,40 +46,31 @@ def compute_dtype(dtype: str) -> str:
 
 def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: str = "unary"
           ) -> None:
-    """Fills `out` with a function (an opcode of unary.comp) of each element of `x`.
-
-    Args:
-        numbers: up to three numbers that the function takes.
-        shader: the shader that has the opcode.
-    """
+    """Fills `out` with a function, an opcode of `shader`, of each element of `x` and up to three
+    numbers."""
     # A float32 is not rounded to half before the function is done.
     dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
-    direct = out.dtype == dtype
-    result = (cx.write(out, source.order, over=(source,)) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
     numbers = (*numbers, 0.0, 0.0, 0.0)[:3]
-    cx.dispatch(shader, [*result.grid, result.packed, opcode(shader, function), *numbers],
-                [result], [source], result.texels,
-                loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order, (source,)) as result:
+        cx.map_texels(shader, result, [source], [opcode(shader, function), *numbers],
+                      loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
 
 
 def _function(cx, node, x):
     unary(cx, node.outs[0], node.name.upper(), x)
 
 
+@pointwise("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT)
+@pointwise("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT)
 def _elementary(cx, node, *args):
     """An opcode of elementary.comp with the numbers behind the tensor."""
     unary(cx, node.outs[0], node.name.upper(), *args, shader="elementary")
 
 
 def _functions(names: str, dtypes, function=_function, **others) -> None:
-    """Declares functions of one element without other arguments."""
     for name in names.split():
-        pointwise(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes,
-                  kernels="aten::{}.out", **others)(function)
+        pointwise(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes, **others)(function)
 
 
 _functions("exp reciprocal rsqrt sqrt", FLOAT)
@@ -96,7 +87,7 @@ _functions("abs neg sign", ONE)
 
 
 @pointwise("aten.round.default aten.floor.default aten.ceil.default aten.trunc.default", "self:T",
-    sizes=same, dtypes=ONE, kernels="aten::{}.out")
+    sizes=same, dtypes=ONE)
 def _rounding(cx, node, x):
     if is_float(node.outs[0].dtype):
         _function(cx, node, x)
@@ -121,14 +112,14 @@ def _positive(_x) -> tuple[float, float]:
 
 
 @pointwise("aten.clamp.default", "self:T min:f? max:f?", sizes=same, dtypes=WITH_NUMBERS,
-    kernels="aten::{}.out", activation="CLAMP", bounds=_bounds)
+    activation="CLAMP", bounds=_bounds)
 @pointwise("aten.hardtanh.default", "self:T min:f max:f", sizes=same, dtypes=ONE,
-    kernels="aten::{}.out", activation="CLAMP", bounds=_bounds)
+    activation="CLAMP", bounds=_bounds)
 def _clamp(cx, node, x, low=None, high=None):
     _between(cx, node.outs[0], x, *_bounds(x, low, high))
 
 
-@pointwise("aten.relu.default", "self:T", sizes=same, dtypes=ONE, kernels="aten::{}.out",
+@pointwise("aten.relu.default", "self:T", sizes=same, dtypes=ONE,
     activation="CLAMP", bounds=_positive)
 def _relu(cx, node, x):
     _between(cx, node.outs[0], x, *_positive(x))
@@ -142,22 +133,14 @@ def _between(cx, out: Tensor, x: Tensor, low: float, high: float) -> None:
         unary(cx, out, "CLAMP", x, *_limits(out.dtype, low, high))
 
 
-@pointwise("aten.hardshrink.default", "self:T lambd:f", sizes=same, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+@pointwise("aten.hardshrink.default", "self:T lambd:f", sizes=same, dtypes=ONE_FLOAT)
 def _hardshrink(cx, node, x, limit):
     unary(cx, node.outs[0], "HARDSHRINK", x, rounded(limit, node.outs[0].dtype))
 
 
-@pointwise("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+@pointwise("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE_FLOAT)
 def _leaky_relu(cx, node, x, slope):
     unary(cx, node.outs[0], "LEAKY_RELU", x, slope)
-
-
-pointwise("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT,
-   kernels="aten::{}.out")(_elementary)
-pointwise("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT,
-   kernels="aten::{}.out")(_elementary)
 
 
 def _gelu_sizes(x, approximate):
@@ -167,13 +150,12 @@ def _gelu_sizes(x, approximate):
 
 
 @pointwise("aten.gelu.default", "self:T approximate:s", sizes=_gelu_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out", activation="GELU")
+    activation="GELU")
 def _gelu(cx, node, x, approximate):
     unary(cx, node.outs[0], GELU[approximate], x)
 
 
-@pointwise("aten.pow.Tensor_Scalar", "self:T exponent:n", sizes=same, dtypes=WITH_NUMBERS,
-    kernels="aten::pow.Tensor_Scalar_out")
+@pointwise("aten.pow.Tensor_Scalar", "self:T exponent:n", sizes=same, dtypes=WITH_NUMBERS)
 def _pow_scalar(cx, node, x, exponent):
     out, number = node.outs[0], as_float(exponent)
     if not is_float(out.dtype):
@@ -191,12 +173,11 @@ SCALAR_FUNCTIONS = {"add": "PLUS", "sub": "PLUS", "rsub": "FROM", "mul": "TIMES"
                     "fmod": "FMOD_BY", "remainder": "REMAINDER_BY"}
 
 
-@pointwise("aten.div.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT,
-    kernels="aten::{}.Scalar_out")
+@pointwise("aten.div.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT)
 @pointwise("aten.mul.Scalar aten.fmod.Scalar aten.remainder.Scalar", "self:T other:n", sizes=same,
-    dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+    dtypes=WITH_NUMBERS)
 @pointwise("aten.add.Scalar aten.sub.Scalar aten.rsub.Scalar", "self:T other:n alpha:n?",
-    sizes=same, dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+    sizes=same, dtypes=WITH_NUMBERS)
 def _with_scalar(cx, node, x, number, alpha=None):
     out, name = node.outs[0], node.name
     function = SCALAR_FUNCTIONS[name]
@@ -219,11 +200,8 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
            then: Epilogue | None = None) -> None:
-    """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`.
-
-    Args:
-        then: what is done to the result, one of `ACTIVATIONS`; None for nothing.
-    """
+    """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`, and
+    does one of `ACTIVATIONS` to the result."""
     dtype = compute_dtype(out.dtype)
     epilogue = (opcode("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     factor = float(alpha) if is_float(dtype) else as_int(alpha)
@@ -241,34 +219,20 @@ def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
 
 def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Tensor,
                      params_behind: Sequence[int | float], loops: int = 0) -> None:
-    """Dispatches a kernel of two operands, which computes in a dtype.
-
-    Args:
-        params_behind: the kernel's parameters behind those of the operands.
-    """
+    """Dispatches a kernel of two operands, which computes in a dtype."""
     inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
     params = inputs.params(cx)
-    direct = out.dtype == dtype
-    result = (cx.write(out, inputs.order, over=inputs.over) if direct
-              else cx.temporary(out.sizes, dtype, inputs.order))
-    cx.dispatch(shader, [*result.grid, result.packed, *params, *params_behind], [result],
-                inputs.operands, result.texels, loops=loops)
-    if not direct:
-        convert_into(cx, cx.write(out, inputs.order), result)
+    with result_in(cx, dtype, out, inputs.order, inputs.over) as result:
+        cx.map_texels(shader, result, inputs.operands, [*params, *params_behind], loops=loops)
 
 
 # Activations that binary.comp does to its result
 ACTIVATIONS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
 
 
-@pointwise("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together,
-    dtypes=PROMOTED, kernels="aten::{}.Tensor_out")
-@pointwise("aten.pow.Tensor_Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
-    kernels="aten::pow.Tensor_Tensor_out")
-@pointwise("aten.minimum.default aten.maximum.default", "self:T other:T", sizes=together,
-    dtypes=PROMOTED, kernels="aten::{}.out")
-@pointwise("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT,
-    kernels="aten::{}.out")
+@pointwise("aten.fmod.Tensor aten.remainder.Tensor aten.pow.Tensor_Tensor aten.minimum.default "
+    "aten.maximum.default", "self:T other:T", sizes=together, dtypes=PROMOTED)
+@pointwise("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT)
 @pointwise("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT,
     kernels="aten::{}.out", takes_activation=ACTIVATIONS)
 @pointwise("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
@@ -281,8 +245,7 @@ def _two(cx, node, x, y):
 
 @pointwise("aten.hypot.default aten.copysign.Tensor", "self:T other:T", sizes=together,
     dtypes=FLOAT, kernels="aten::{}.out")
-@pointwise("aten.fmin.default aten.fmax.default", "self:T other:T", sizes=together,
-    dtypes=PROMOTED, kernels="aten::{}.out")
+@pointwise("aten.fmin.default aten.fmax.default", "self:T other:T", sizes=together, dtypes=PROMOTED)
 def _special(cx, node, x, y):
     """For whole numbers, which are never NaN, fmin and fmax are minimum and maximum."""
     out, function = node.outs[0], node.name.upper()
@@ -292,7 +255,8 @@ def _special(cx, node, x, y):
         binary(cx, out, {"FMIN": "MINIMUM", "FMAX": "MAXIMUM"}[function], x, y)
 
 
-@pointwise("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
+@pointwise("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT,
+    kernels="")
 def _prelu(cx, node, x, weight):
     binary(cx, node.outs[0], "PRELU", x, weight)
 
@@ -332,8 +296,7 @@ def div_mode_sizes(x, y, mode):
 
 @pointwise("aten.div.Tensor_mode", "self:T other:T rounding_mode:s?", sizes=div_mode_sizes,
     dtypes=QUOTIENT, kernels="aten::div.out_mode", broadcasts="self other")
-@pointwise("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
-    kernels="aten::{}.out")
+@pointwise("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED)
 def _div_mode(cx, node, x, y, mode="floor"):
     binary(cx, node.outs[0], ROUNDING[mode], x, y)
 
@@ -342,7 +305,7 @@ def _div_mode(cx, node, x, y, mode="floor"):
 
 
 @pointwise("aten.where.self", "condition:T.bool self:T other:T",
-    sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN, kernels="aten::where.self_out",
+    sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN,
     broadcasts="condition self other")
 def _where(cx, node, choice, a, b):
     choose(cx, node.outs[0], choice, a, b)
@@ -355,19 +318,16 @@ def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
     inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("where", [*result.grid, result.packed, *params], [result], inputs.operands,
-                result.texels)
+    cx.map_texels("where", result, inputs.operands, params)
 
 
-@pointwise("aten._to_copy.default", "self:T *:*", sizes=same, dtypes=ANY)
+@pointwise("aten._to_copy.default", "self:T *:*", sizes=same, dtypes=ANY, kernels="")
 @pointwise("dim_order_ops._to_dim_order_copy.default", "self:T *:*", sizes=same, dtypes=ANY,
     kernels="dim_order_ops::{}.out aten::_to_copy.out")
 def _to_copy(cx, node, x):
     out = node.outs[0]
     if x.dtype == out.dtype or (x.dtype, out.dtype) == ("bool", "uint8"):
-        source: Operand = cx.operand(x)
-        if source.dtype != x.dtype:
-            source = cx.read(x)
+        source: Operand = cx.operand(x, x.dtype)
         cx.alias(out, source, source.order)
     else:
         source = cx.read(x)

@@ -22,13 +22,9 @@ def _need(*steps: float) -> None:
 def requantize(cx, result: Operand, source: Operand, *, zero: int, scale: float,
                bounds: tuple[float, float] = (-math.inf, math.inf), inverse: float,
                new_zero: int) -> None:
-    """Dispatches the change to another scale and zero, with the real numbers limited to `bounds`.
-
-    Args:
-        inverse: of the new scale.
-    """
-    cx.dispatch("requantize", [*result.grid, result.packed, zero, scale, *bounds, inverse,
-                               new_zero], [result], [source], result.texels)
+    """Dispatches the change to another scale, of which it gets the inverse, and zero, with the real
+    numbers limited to `bounds`."""
+    cx.map_texels("requantize", result, [source], [zero, scale, *bounds, inverse, new_zero])
 
 
 def _relu_sizes(x, *steps):
@@ -61,8 +57,8 @@ def _add(cx, node, a, b, scale_a, zero_a, scale_b, zero_b, scale, zero, alpha):
     inputs = broadcast(cx, (a, b), out.sizes, (a.dtype, b.dtype))
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("q8_add", [*result.grid, result.packed, *params, scale_a, zero_a, scale_b, zero_b,
-                           1 / scale, zero, alpha], [result], inputs.operands, result.texels)
+    cx.map_texels("q8_add", result, inputs.operands,
+                  [*params, scale_a, zero_a, scale_b, zero_b, 1 / scale, zero, alpha])
 
 
 def _shuffle_sizes(x, scale, zero, inverse, new_zero, factor):

@@ -66,11 +66,8 @@ def epilogue_of(node: Node) -> Epilogue:
 
 
 def plain(vector: Operand, has_bias: bool, then: Epilogue | None = None) -> EpilogueArgs:
-    """A sum plus a bias, then an activation of `EPILOGUES`, or for products also of `CURVES`.
-
-    Args:
-        vector: the bias; a placeholder where there is none.
-    """
+    """A sum plus a bias (`vector`, a placeholder where there is none), then an activation of
+    `EPILOGUES`, or for products also of `CURVES`."""
     if then is not None and then.activation in CURVES:
         return EpilogueArgs((vector,), (has_bias, 0, -math.inf, math.inf),
                       1 + CURVES.index(then.activation))

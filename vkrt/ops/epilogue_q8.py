@@ -11,7 +11,7 @@ from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.epilogue import EpilogueArgs
 from vkrt.ops.quantization import RANGES, need_scale, need_zero, quantize_into
 from vkrt.ops.sizes import Sizes, fail, unsupported
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand, Tensor, round_up
 
 # The parameters that all products have: source, weight and result
 SOURCE = "x:T.int8 input_scale:f input_zero_point:i"
@@ -34,11 +34,6 @@ WORDS_REGISTERS = 64
 LOWEST = {"none": -math.inf, "relu": 0.0}
 
 
-def aligned(size: int) -> int:
-    """The size after the exporter's padding to whole texels."""
-    return -(-size // 4) * 4
-
-
 def need_step(scale: float, zero: int, name: str) -> None:
     """Refuses a scale or a zero of the tensor `name` that kernels cannot take."""
     need_scale(scale, f"{name}_scale")
@@ -48,7 +43,7 @@ def need_step(scale: float, zero: int, name: str) -> None:
 def need_padded(sizes: Sequence[int] | None, expected: Sequence[int], name: str) -> None:
     """Refuses a constant of other sizes than expected, the last of which may be padded to whole
     texels; None passes."""
-    padded = (*expected[:-1], aligned(expected[-1]))
+    padded = (*expected[:-1], round_up(expected[-1], 4))
     if sizes is not None and tuple(sizes) not in (tuple(expected), padded):
         either = "" if padded == tuple(expected) else f" or {list(padded)}"
         fail(name, f"expected sizes {list(expected)}{either}, got {list(sizes)}")

@@ -11,16 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
-from vkrt.ops.strided_copy import MAX_DIMS, Walk
+from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, joined
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -31,7 +31,7 @@ RUNS, LEAST = (8, 4, 2), 256
 def indices_along(x: Tensor, dim: int, index: Tensor, *_others: Any) -> Iterator[Indices]:
     """Indices along one dimension, of which a 0-d tensor has none."""
     if x.rank:
-        yield Indices(index, x.sizes[dimension(dim, x.rank)])
+        yield Indices(index, x.sizes[wrap(dim, x.rank)])
 
 
 def indices_by_dimension(x: Tensor, indices: Sequence[Tensor | None], *_others: Any
@@ -48,22 +48,18 @@ def embedding_sizes(weight, indices, *_training):
 
 
 @op("aten.embedding.default", "weight:T indices:T.int32 padding_idx:i? scale_grad:b? sparse:b?",
-    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out", reads_rows=True,
+    sizes=embedding_sizes, dtypes=FIRST, reads_rows=True,
     indices=lambda weight, indices, *_training: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, indices, *_training):
-    """Weight [V, E], indices [..]; the result is [.., E].
-
-    A constant weight stays as it lies in the file, in every storage: it may be mapped.
-    """
+    """Weight [V, E], indices [..]; the result is [.., E]. A constant weight stays as it lies in the
+    file, in every storage: it may be mapped."""
     out = node.outs[0]
     if cx.read_rows(out, weight, indices):
         return
-    if not cx.is_constant(weight):
-        _rows(cx, cx.read(weight, (0, 1)), cx.read(indices, row_major(indices.rank)), out,
-              row_major(out.rank), weight.sizes[0])
-        return
-    _rows(cx, cx.flat(weight), cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
-          weight.sizes[0], shader="embedding")
+    shader, source = (("embedding", cx.flat(weight)) if cx.is_constant(weight) else
+                      ("index_rows", cx.read(weight, (0, 1))))
+    _rows(cx, source, cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
+          weight.sizes[0], shader)
 
 
 def index_select_sizes(x, dim, index):
@@ -80,13 +76,13 @@ def index_select_sizes(x, dim, index):
 
 
 @op("aten.index_select.default", "self:T dim:i index:T.int32", sizes=index_select_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along, reads_rows=True)
+    dtypes=FIRST, indices=indices_along, reads_rows=True)
 def _index_select(cx, node, x, dim, index):
     """An index of sizes [n], or 0-d."""
     if x.rank == 0:
         reshape(cx, x, node.outs[0])
-    elif dimension(dim, x.rank) or not cx.read_rows(node.outs[0], x, index):
-        _select(cx, x, node.outs[0], {dimension(dim, x.rank): index})
+    elif wrap(dim, x.rank) or not cx.read_rows(node.outs[0], x, index):
+        _select(cx, x, node.outs[0], {wrap(dim, x.rank): index})
 
 
 def indexed_sizes(x, indices):
@@ -109,7 +105,7 @@ def indexed_sizes(x, indices):
 
 @op("aten.index.Tensor", "self:T indices:[T.int32?]",
     sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
-    kernels="aten::{}.Tensor_out", indices=indices_by_dimension, reads_rows=True)
+    indices=indices_by_dimension, reads_rows=True)
 def _index(cx, node, x, indices):
     """Indices are broadcast to common sizes. These replace the indexed dimensions, or come first
     where the indexed dimensions are not neighbours."""
@@ -142,11 +138,8 @@ class Indexed:
 
 
 def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Tensor]) -> Indexed:
-    """Where the elements are that `indices` (by dimension) name in `tensor`.
-
-    Args:
-        sizes: of the result of indexing, see `indexed_sizes`.
-    """
+    """Where the elements are that `indices` (by dimension) name in `tensor`; `sizes` are those of
+    the result, see `indexed_sizes`."""
     dims = sorted(indices)
     adjacent = dims[-1] - dims[0] + 1 == len(dims)
     start = dims[0] if adjacent else 0
@@ -176,7 +169,7 @@ def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None
     if found.has_rows:
         _rows(cx, found.source, found.places, out, found.order, found.count)
     else:
-        _gather_into(cx, found.source, found.places, out, found.count, 1, _nowhere(found.places))
+        _gather_into(cx, found.source, found.places, out, found.count, 1)
 
 
 def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int],
@@ -188,8 +181,7 @@ def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequen
         inputs = Broadcast(order, [result, cx.read_lifted(index, order)], common)
         params = inputs.params(cx)
         total = cx.temporary(common, "int32")
-        cx.dispatch("index_sum", [*total.grid, total.packed, *params, count, stride, size, own],
-                    [total], inputs.operands, total.texels)
+        cx.map_texels("index_sum", total, inputs.operands, [*params, count, stride, size, own])
         # The sum so far goes on as it is.
         result, count, stride = total, 0, 1
     return result
@@ -213,28 +205,22 @@ def _run(cx, slab: int, texels: int) -> int:
     return next((run for run in RUNS if slab % run == 0 and texels >= run * LEAST), 1)
 
 
-def _nowhere(places: Operand) -> Walk:
-    """The walk for places that are numbers of elements in memory: all its strides are 0."""
-    return Walk(places.sizes, (0,) * len(places.sizes))
-
-
 def _gather_into(cx, source: Operand, places: Operand, out: Tensor, count: int, stride: int,
-                 walk: Walk) -> None:
+                 dims: Sequence[StridedDim] = ()) -> None:
     """Adds the dispatch that makes each element of `out` the one `places` names, see gather.comp.
 
     Args:
         count, stride: of the dimension that the places are in.
-        walk: the strides of the other dimensions, in the order of `places`.
+        dims: the other dimensions, in the order of `places`; none where the places are numbers of
+            elements in memory.
     """
-    walk = walk.collapsed()
-    if len(walk.sizes) > MAX_DIMS:
-        raise UnsupportedError(f"{cx.where()}: {len(walk.sizes)} dimensions; at most {MAX_DIMS}")
-    dims = [number for dim in zip(reversed(walk.sizes), reversed(walk.strides)) for number in dim]
-    dims += [1, 0] * (MAX_DIMS - len(walk.sizes))
+    dims = joined(dims or [(size, 0) for size in places.sizes]) or ((1, 1),)
+    if len(dims) > MAX_DIMS:
+        raise UnsupportedError(f"{cx.where()}: {len(dims)} dimensions; at most {MAX_DIMS}")
+    padded = [*reversed(dims), *[(1, 0)] * (MAX_DIMS - len(dims))]
     result = cx.write(out, places.order)
-    cx.dispatch("gather", [*result.grid, result.packed, *source.grid, count, stride,
-                           len(walk.sizes), *dims],
-                [result], [source, places], result.texels, loops=4)
+    cx.map_texels("gather", result, [source, places],
+                  [*source.grid, count, stride, len(dims), *chain.from_iterable(padded)], loops=4)
 
 
 def gather_sizes(x, dim, index, _sparse):
@@ -251,7 +237,7 @@ def gather_sizes(x, dim, index, _sparse):
 
 
 @op("aten.gather.default", "self:T dim:i index:T.int32 sparse_grad:b?", sizes=gather_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
+    dtypes=FIRST, indices=indices_along)
 def _gather(cx, node, tensor, dim, index, _sparse):
     gather(cx, node.outs[0], tensor, dim, index)
 
@@ -263,10 +249,9 @@ def gather(cx, out: Tensor, tensor: Tensor, dim: int, index: Tensor) -> None:
     source = cx.read(tensor)
     if tensor.rank == 0 or index.rank == 0:
         # A 0-d tensor counts as a 1-d one with one element.
-        _gather_into(cx, source, places, out, tensor.numel, 1, _nowhere(places))
+        _gather_into(cx, source, places, out, tensor.numel, 1)
         return
-    dim = dimension(dim, tensor.rank)
+    dim = wrap(dim, tensor.rank)
     strides = source.strides()
-    walk = Walk(tuple(index.sizes), tuple(0 if d == dim else strides[d]
-                                          for d in range(tensor.rank)))
-    _gather_into(cx, source, places, out, tensor.sizes[dim], strides[dim], walk)
+    dims = [(size, 0 if d == dim else strides[d]) for d, size in enumerate(index.sizes)]
+    _gather_into(cx, source, places, out, tensor.sizes[dim], strides[dim], dims)

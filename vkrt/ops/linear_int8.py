@@ -10,14 +10,14 @@ from __future__ import annotations
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import NORM, QPARAMS
 from vkrt.ops.dtypes import FLOATS_ALIKE
-from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
+from vkrt.ops.linear_q4 import always, linear, linear_sizes, need_bias
 from vkrt.ops.linear_q4_row import Layer
-from vkrt.ops.matmul import multiply
+from vkrt.ops.matmul import multiply, multiply_adds
 from vkrt.ops.quantization_params import qparams_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
@@ -32,8 +32,8 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
 
     def make() -> Operand:
         result = cx.temporary(x.sizes, x.dtype)
-        cx.dispatch("quantize_rows", [*result.grid, result.packed, scales.packed, *scales.grid],
-                    [result], [source, scales, zero_points], result.texels)
+        cx.map_texels("quantize_rows", result, [source, scales, zero_points],
+                      [scales.packed, *scales.grid])
         return result
 
     return cx.derived((x, scales, zero_points), make)
@@ -57,7 +57,7 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     result = linear_sizes(x, weight, scales, group, bias)
     need_sizes(scale, x[:-1], "input_scale")
     need_sizes(zero_point, x[:-1], "input_zero_point")
-    need_sizes(sums, (x[-1] // group, -(-weight[0] // 8) * 8), "weight_sums")
+    need_sizes(sums, (x[-1] // group, round_up(weight[0], 8)), "weight_sums")
     return result
 
 
@@ -82,7 +82,7 @@ def _int8_sizes(x, weight, scales):
 
 
 @op("aten._weight_int8pack_mm.default", "self:T mat2:T.int8 scales:T", sizes=_int8_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
+    dtypes=FLOATS_ALIKE, kernels="", multiply_adds=multiply_adds)
 def _int8_linear(cx, node, x, weight, scales):
     """x [.., K] times weight [N, K], times a scale for each row of the weight."""
     out = node.outs[0]

@@ -19,12 +19,12 @@ from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.epilogue import node_residual, over, plain
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
-from vkrt.ops.matmul import product_params
+from vkrt.ops.matmul import multiply_adds, product_params
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes
-from vkrt.work.tensor import Operand, Tensor, row_major, short_name
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major, short_name
 from vkrt.work.tuning import Tile
 
 # The tiles (rows, columns) of linear_q4_AxB.comp, but for the wide ones, and the registers that
@@ -37,10 +37,6 @@ REGISTERS = {(8, 8): 256 + 5, (4, 8): 128 + 28, (4, 4): 64 + 19, SMALLEST: 64}
 def always(*_args) -> bool:
     """Whether the kernels add a residual: they do whatever the arguments are."""
     return True
-
-
-def _padded(size: int, step: int) -> int:
-    return -(-size // step) * step
 
 
 def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) -> None:
@@ -69,7 +65,7 @@ def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) 
 
 
 def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
-    if linear_q4_row.gated(cx, source, gate, layer):
+    if linear_q4_row.horizontal(cx, source, [gate, layer], [layer.out]):
         return
     first, second = (Tensor(layer.out.sizes, layer.out.dtype) for _ in range(2))
     _multiply(cx, source, replace(gate, out=first))
@@ -78,7 +74,7 @@ def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
 
 
 def _horizontal(cx, source: Operand, layers: list[Layer]) -> None:
-    if not linear_q4_row.beside(cx, source, layers):
+    if not linear_q4_row.horizontal(cx, source, layers, [layer.out for layer in layers]):
         for layer in layers:
             _multiply(cx, source, layer)
 
@@ -104,8 +100,9 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
     # Without a residual, another operand of the same kind is bound.
     added = other or (source if cx.storage == "texture3d" else vector)
     if rows == 1 and layer.is_whole:
-        linear_q4_row.one(cx, source, layer, result, [words_of(packed), factors, vector, added],
-                          other is not None)
+        linear_q4_row.dispatch_row(cx, "linear_q4_gemv", [layer], [result],
+                                   [source, words_of(packed), factors, vector, added],
+                                   other is not None)
         return
     params = [*product_params(rows, source.grid[2], columns, source, result,
                               plain(vector, layer.bias is not None), other is not None),
@@ -139,12 +136,9 @@ def _part_params(layer: Layer) -> list[int]:
 
 
 def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> Tile:
-    """The register tile for `rows` rows.
-
-    Tiles of 4 columns unpack each weight more often. They are used for two rows (measured on CPU
-    drivers: 0.8 to 0.9 of the time; 0.9 to 1.2 for more rows), and where all larger ones are
-    refused.
-    """
+    """The register tile for `rows` rows. Tiles of 4 columns unpack each weight more often. They are
+    used for two rows (measured on CPU drivers: 0.8 to 0.9 of the time; 0.9 to 1.2 for more rows),
+    and where all larger ones are refused."""
     refused = (cx.refused_tiles("linear_q4", reads, dtype)
                | tiles.too_large(cx.target.tuning, REGISTERS))
     allowed = tuple(REGISTERS)
@@ -152,11 +146,6 @@ def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> T
         allowed = tuple(tile for tile in allowed if tile[1] > 4 and tile not in refused) or allowed
     return tiles.choose(cx.target.tuning, rows, columns, refused=refused,
                         allowed=tiles.with_wide(allowed, dtype))
-
-
-def multiply_adds(x, weight, *others):
-    """The multiply-adds for x [.., K]; the last argument is the list of results."""
-    return others[-1][0].numel * x.sizes[-1]
 
 
 def linear_sizes(x, weight, scales, group, bias):
@@ -167,15 +156,15 @@ def linear_sizes(x, weight, scales, group, bias):
     columns, depth = weight[0], x[-1]
     if depth % at_least(group, 1, "group_size"):
         fail("group_size", f"{group} does not divide {depth} columns")
-    need_sizes(weight, (columns, _padded(depth, 8) // 2), "weights")
-    need_sizes(scales, (depth // group, _padded(columns, 4)), "weight_scales")
+    need_sizes(weight, (columns, round_up(depth, 8) // 2), "weights")
+    need_sizes(scales, (depth // group, round_up(columns, 4)), "weight_scales")
     need_bias(bias, columns)
     return ((*x[:-1], columns),)
 
 
 def need_bias(bias, columns, name="bias"):
     """Refuses a vector of another size than the columns, padded to 4 or not; None passes."""
-    if bias is not None and bias not in ((columns,), (_padded(columns, 4),)):
+    if bias is not None and bias not in ((columns,), (round_up(columns, 4),)):
         fail(name, f"expected sizes [{columns}], got {list(bias)}")
 
 
@@ -186,14 +175,13 @@ def _group_unit(node: Node) -> int:
 
 
 def _group_scales(node: Node, inputs: int, outputs: int) -> dict[Tensor, Sizes]:
-    return {node.args[2]: (inputs // node.args[3], _padded(outputs, 4))}
+    return {node.args[2]: (inputs // node.args[3], round_up(outputs, 4))}
 
 
-@op("et_vk.linear_q4gsw.default",
-    "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales), of_row=1,
-    takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+@op("et_vk.linear_q4gsw.default", "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?",
+    sizes=linear_sizes, dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always,
+    in_views=True, channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales),
+    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node, x, _grouped)
@@ -217,13 +205,10 @@ def _channel_unit(node: Node) -> int:
     return TEXEL if is_whole(weight.sizes, 2 * weight.sizes[1]) else 0
 
 
-def _channel_scales(node: Node, _inputs: int, outputs: int) -> dict[Tensor, Sizes]:
-    return {node.args[2]: (outputs,)}
-
-
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
-    channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=_channel_scales), of_row=1,
+    channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=lambda node, _inputs, outputs: {
+        node.args[2]: (outputs,)}), of_row=1,
     takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""
@@ -248,20 +233,17 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
     sizes=_embedding_sizes, dtypes=FLOATS_ALIKE, reads_rows=True,
     indices=lambda weight, _scales, _group, indices, *_others: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, scales, group, indices, low_first):
-    """Weight [V, E] in groups, indices [..]; the result is [.., E].
-
-    Where the host has read rows of the weight or of the scales, these are the rows that the indices
-    name, in the order of the indices.
-    """
+    """Weight [V, E] in groups, indices [..]; the result is [.., E]. Where the host has read rows of
+    the weight or of the scales, these are the rows that the indices name, in the order of the
+    indices."""
     rows, factor_rows = (_rows_read(cx, table, indices) for table in (weight, scales))
     packed = bytes_of(cx, weight) if rows is None else cx.flat(rows)
     factors = cx.flat(*((scales, (scales.numel,)) if factor_rows is None else (factor_rows,)))
     places = cx.read(indices, row_major(indices.rank))
     result = cx.write(node.outs[0])
-    cx.dispatch("embedding_q4", [*result.grid, result.packed, weight.sizes[0], places.packed,
-                                 *places.grid, group, not low_first, rows is not None,
-                                 factor_rows is not None],
-                [result], [packed, factors, places], result.texels)
+    cx.map_texels("embedding_q4", result, [packed, factors, places],
+                  [weight.sizes[0], places.packed, *places.grid, group, not low_first,
+                   rows is not None, factor_rows is not None])
 
 
 def _rows_read(cx, table: Tensor, indices: Tensor) -> Tensor | None:

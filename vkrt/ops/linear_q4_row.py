@@ -58,7 +58,6 @@ class Layer:
 
     @property
     def is_whole(self) -> bool:
-        """See `is_whole`."""
         return is_whole(self.weight.sizes, self.group)
 
     @property
@@ -83,51 +82,19 @@ def words_of(packed: Operand) -> Operand:
     return replace(packed, sizes=(packed.sizes[0] // 4,), dtype="int32")
 
 
-def one(cx, source: Operand, layer: Layer, result: Operand, others: list[Operand],
-        adds: bool) -> None:
-    """Dispatches a layer of whole texels.
-
-    Args:
-        others: the words of the weight, the scales, the bias, and the residual.
-        adds: whether there is a residual.
-    """
-    _dispatch(cx, "linear_q4_gemv", [layer], [result], [source, *others], adds)
-
-
-def beside(cx, source: Operand, layers: list[Layer]) -> bool:
-    """Makes the results of two or three layers of one row by one dispatch; False if it cannot."""
+def horizontal(cx, source: Operand, layers: list[Layer], outs: list[Tensor]) -> bool:
+    """Makes the results of two or three layers of one row by one dispatch, or of two layers the one
+    result silu(first) * second; False if one dispatch cannot do that."""
     reads = _as_texels(cx, layers)
     if reads is None:
         return False
-    results = [cx.write(layer.out) for layer in layers]
-    _dispatch_horizontal(cx, source, layers, results, reads)
-    return True
-
-
-def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
-    """Dispatches silu(`gate`) * `layer`, of two layers of a row, into the result of `layer`; False
-    if one dispatch cannot do that."""
-    layers = [gate, layer]
-    reads = _as_texels(cx, layers)
-    if reads is None:
-        return False
-    _dispatch_horizontal(cx, source, layers, [cx.write(layer.out)], reads)
-    return True
-
-
-def _dispatch_horizontal(cx, source: Operand, layers: list[Layer], results: list[Operand],
-                     reads: list[Operand]) -> None:
-    """Dispatches several layers of a row. Fewer results than layers mean one gated layer.
-
-    Args:
-        reads: see `_as_texels`.
-    """
     count = len(layers)
     # In the places of layers that are not there, the operands of the last one are bound.
     reads = [operand for first in range(0, len(reads), count)
              for operand in _filled(reads[first:first + count])]
-    _dispatch(cx, "linear_q4_gemv_horizontal", layers, _filled(results), [source, *reads],
-              more=[count, len(results) < count])
+    dispatch_row(cx, "linear_q4_gemv_horizontal", layers, _filled([*map(cx.write, outs)]),
+                 [source, *reads], more=[count, len(outs) < count])
+    return True
 
 
 def _filled(operands: list[Operand]) -> list[Operand]:
@@ -157,13 +124,15 @@ def norm_of(cx) -> Node | None:
     return cx.attribute(NORM) if cx.attribute(QPARAMS) is None else None
 
 
-def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], reads: list[Operand],
-              adds: bool = False, more: Sequence[int] = ()) -> None:
+def dispatch_row(cx, shader: str, layers: list[Layer], results: list[Operand],
+                 reads: list[Operand], adds: bool = False, more: Sequence[int] = ()) -> None:
     """Dispatches a kernel of q4_row.glsl.
 
     Args:
-        layers: of the same sizes.
-        reads: the row first.
+        layers: of whole texels, and of the same sizes.
+        reads: the row, the words of the weights, the scales, the biases; the residual where there
+            is one layer.
+        adds: whether there is a residual.
         more: parameters behind those that all these kernels have.
     """
     layer = layers[0]
@@ -177,8 +146,7 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
               *more]
     team = team_for(cx.target, width, texels)
     if team is not None:
-        cx.share(f"{shader}_team", [*params, *team.params], results, reads, team.groups(width),
-                 features=team.features, loops=team.loops(texels))
+        team.dispatch(cx, shader, params, results, reads, width, loops=team.loops(texels))
         return
     by_words = len(layers) == 1 and _goes_by_words(cx)
     tile = 1 if by_words else TILE
@@ -186,7 +154,7 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
     # takes 4 iterations.
     rounds = 1 + len(layers) * tile + 4 * by_words
     features = () if by_words else ("shuffle",)
-    found = cx.compiled(shader, reads, short_name(results[0].dtype), features)
+    feature = cx.compiled(shader, reads, short_name(results[0].dtype), features)
     cx.dispatch(shader, [*params, by_words], results, reads, -(-width // tile),
                 loops=texels * rounds, work=TEXEL * tile // (1 + tile),
-                feature="" if found is None else found[1])
+                feature=feature or "")

@@ -40,10 +40,6 @@ def _sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, acti
     return _need_weight(x, scale, zero, weight, sums, scales, bias)
 
 
-def _multiply_adds(x: Tensor, *others) -> int:
-    return others[-1][0].numel * x.sizes[-1]
-
-
 def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: EpilogueArgs) -> None:
     result, matrix, rows = cx.write(out), cx.weight(weight, (0, 1), 1), math.prod(source.grid[:2])
     if result.dtype == "int8":
@@ -53,9 +49,8 @@ def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: EpilogueArg
 
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
     f"{SOURCE} {WEIGHT} {RESULT} activation:s?", sizes=_sizes, dtypes=INT8,
-    multiply_adds=_multiply_adds, takes_requantization=True)
-def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
-            activation):
+    multiply_adds=matmul.multiply_adds, takes_requantization=True)
+def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, activation):
     """[.., K] -> [.., N], quantized on both sides."""
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero),
                              activation or "none")
@@ -64,7 +59,7 @@ def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero
 
 @op("et_vk.linear_q8ta_q8csw.default",
     f"x:T input_scale:f input_zero_point:i {WEIGHT} bias:T.float32|float16?", sizes=_need_weight,
-    dtypes=REAL, multiply_adds=_multiply_adds)
+    dtypes=REAL, multiply_adds=matmul.multiply_adds)
 def _float_linear(cx, node, x, scale, zero, weight, _sums, scales, bias):
     """[.., K] -> [.., N] of floats, which are quantized on their way in."""
     source = quantized(cx, cx.read(x, row_major(x.rank)), x.sizes, scale, zero)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from vkrt.graph.graph import Node
 from vkrt.ops import strided_copy, tiles
+from vkrt.ops.arguments import limited
 from vkrt.ops.attributes import FACTOR, INPUTS, OUTPUTS, PERMUTATION
-from vkrt.ops.broadcast import expanded, is_float
+from vkrt.ops.broadcast import convert, expanded, is_float, result_in
 from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import ONE_FLOAT, ONE_NUMBER
+from vkrt.ops.elementwise import binary, unary
 from vkrt.ops.epilogue import (
     CURVES,
     EPILOGUES,
@@ -26,14 +29,13 @@ from vkrt.ops.epilogue import (
 )
 from vkrt.ops.epilogue_q8 import words_of
 from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_channels
-from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
 from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
-from vkrt.work.tensor import Operand, Tensor, round_up, row_major
+from vkrt.work.tensor import Operand, Tensor, column_major, round_up, row_major
 from vkrt.work.tuning import LANES
 
 # The tiles of matmul_q8_AxB.comp, but for the wide ones
@@ -90,8 +92,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if team is not None:
         # Epilogues differ in how many parameters they have.
         spare = [0] * (TEAM - len(params))
-        cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
-                 team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
+        team.dispatch(cx, f"gemv{kind}", [*params, *spare], [result], reads, lines, dtype=dtype,
+                      loops=team.loops(texels))
         return
     if is_float(source.dtype) and scales is None:
         params += (0,) * PLACES if parts is None else parts.params
@@ -105,8 +107,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     hands = is_float(source.dtype) and (scales is None or words is not None)
     if is_row and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
-        found = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else None
-        feature = "" if found is None else found[1]
+        feature = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else ""
         # Networks have such layers of all lengths and widths, and each size of groups is another
         # pipeline.
         lanes, work, group_factor = LANES if feature else 1, 1, WIDE
@@ -126,7 +127,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if feature and words is not None:
         reads = words
     cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work,
-                group_factor=group_factor, dtype=dtype, feature=feature)
+                group_factor=group_factor, dtype=dtype, feature=feature or "")
 
 
 def product_params(rows: int, texels: int, columns: int, source: Operand, result: Operand,
@@ -151,7 +152,7 @@ def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
     return cx.read(tensor, order)
 
 
-def _multiply_adds(x: Tensor, *others) -> int:
+def multiply_adds(x: Tensor, *others) -> int:
     """The multiply-adds for x [.., K]; the last argument is the list of results."""
     return others[-1][0].numel * x.sizes[-1]
 
@@ -165,7 +166,7 @@ def _linear_sizes(x, weight, bias):
 
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out",
+    multiply_adds=multiply_adds,
     takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False),
     channels=ChannelRule())
@@ -186,9 +187,10 @@ def linear(cx, node, x, weight, bias):
              epilogue=plain(vector, bias is not None, node_epilogue(cx)))
 
 
-def _product_sizes(x, y):
+def _product_sizes(x, y, rank=2, name="self"):
     """Sizes of a product of matrices, or of two batches of them."""
-    need_rank(y, len(x), "mat2")
+    need_rank(x, rank, name)
+    need_rank(y, rank, "mat2")
     if x[:-2] != y[:-2]:
         fail("mat2", f"expected a batch of {x[0]}, got sizes {list(y)}")
     if x[-1] != y[-2]:
@@ -196,19 +198,8 @@ def _product_sizes(x, y):
     return ((*x[:-1], y[-1]),)
 
 
-def _mm_sizes(x, y):
-    need_rank(x, 2, "self")
-    return _product_sizes(x, y)
-
-
-def _bmm_sizes(x, y):
-    need_rank(x, 3, "self")
-    return _product_sizes(x, y)
-
-
 def _addmm_sizes(bias, x, y, *_factors):
-    need_rank(x, 2, "mat1")
-    (sizes,) = _product_sizes(x, y)
+    (sizes,) = _product_sizes(x, y, name="mat1")
     need_broadcast(bias, sizes, "self")
     return (sizes,)
 
@@ -224,7 +215,7 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
                  parts=parts, **extra)
         return
     source = cx.read(a, row_major(a.rank))
-    matrix = _matrix(cx, b, (*range(a.rank - 2), a.rank - 1, a.rank - 2))
+    matrix = _matrix(cx, b, column_major(a.rank))
     result = cx.write(out) if views is None else cx.temporary(sizes, out.dtype)
     multiply(cx, result, source, matrix, rows=rows, batches=batches, **extra)
     if views is not None:
@@ -255,14 +246,14 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
     return with_residual(node, dim, {a: Window(0), **rows})
 
 
-@op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
-@op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
+@op("aten.mm.default", "self:T mat2:T", sizes=_product_sizes, dtypes=ONE_NUMBER,
+    multiply_adds=multiply_adds, rows=RowRule(_row_windows))
+@op("aten.bmm.default", "self:T mat2:T", sizes=partial(_product_sizes, rank=3), dtypes=ONE_NUMBER,
+    multiply_adds=multiply_adds, rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or batches of both."""
     if not is_float(node.outs[0].dtype):
-        multiply_whole(cx, node.outs[0], a, b)
+        _multiply_whole(cx, node.outs[0], a, b)
         return
     factor = cx.attribute(FACTOR)
     alpha = 1.0 if factor is None else factor
@@ -275,15 +266,14 @@ def mm(cx, node, a, b):
 def _times_column(cx, out: Tensor, a: Tensor, b: Tensor, alpha: float) -> None:
     """Computes a matrix times a column as a row (the column) times the matrix, whose rows are lines
     along the sum already. Otherwise three columns of each tile of 4 would be for nothing."""
-    turned_order = (*range(a.rank - 2), a.rank - 1, a.rank - 2)
-    multiply(cx, cx.write(out, turned_order), cx.read(b, turned_order),
-             _matrix(cx, a, row_major(a.rank)), rows=1, batches=a.sizes[0] if a.rank == 3 else 1,
-             alpha=alpha)
+    order = column_major(a.rank)
+    multiply(cx, cx.write(out, order), cx.read(b, order), _matrix(cx, a, row_major(a.rank)), rows=1,
+             batches=a.sizes[0] if a.rank == 3 else 1, alpha=alpha)
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
-    dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
-    kernels="aten::{}.out", broadcasts="self", rows=RowRule(_biased_windows))
+    dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: multiply_adds(*others),
+    broadcasts="self", rows=RowRule(_biased_windows))
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""
     add_product(cx, node.outs[0], bias, a, b, beta, alpha)
@@ -293,7 +283,7 @@ def add_product(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float
                 ) -> None:
     """Makes `out` the result of addmm."""
     if not is_float(out.dtype):
-        add_product_whole(cx, out, bias, a, b, beta, alpha)
+        _add_product_whole(cx, out, bias, a, b, beta, alpha)
         return
     extra: dict = {}
     if beta == 0:
@@ -310,3 +300,28 @@ def _expanded(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Operand:
     order = row_major(len(sizes))
     source = cx.read_lifted(tensor, order)
     return source if tensor.sizes == sizes else expanded(cx, source, sizes, order)
+
+
+def _multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
+    """Makes `out` the product of [.., M, K] and [.., K, N] of whole numbers, which is exact as long
+    as every sum fits into 32 bits; modulo 2^8 for 8-bit numbers."""
+    source, matrix = (convert(cx, cx.read(t, row_major(t.rank)), "int32") for t in (a, b))
+    *outer, rows, depth = a.sizes
+    with result_in(cx, "int32", out) as result:
+        cx.dispatch("matmul_whole", [rows, outer[0] if outer else 1, depth, result.packed],
+                    [result], [source, matrix], result.texels, loops=depth + source.grid[2])
+
+
+def _add_product_whole(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float,
+                       alpha: float) -> None:
+    """Makes `out` beta * bias + alpha * (a times b), without the bias where beta is 0."""
+    product = Tensor(out.sizes, out.dtype)
+    _multiply_whole(cx, product, a, b)
+    if beta == 0:
+        unary(cx, out, "TIMES", product, limited(alpha))
+        return
+    scaled = bias
+    if beta != 1:
+        scaled = Tensor(bias.sizes, bias.dtype)
+        unary(cx, scaled, "TIMES", bias, limited(beta))
+    binary(cx, out, "ADD", scaled, product, limited(alpha))

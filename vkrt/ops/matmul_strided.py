@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.strided import Dims, Factor, Strided, joined, turned
-from vkrt.work.tensor import ITEMSIZE, NOWHERE, Operand, Tensor, row_major
+from vkrt.ops.strided import Dims, Strided, turned
+from vkrt.ops.strided_copy import StridedDim, joined
+from vkrt.work.tensor import ITEMSIZE, NOWHERE, Operand, Tensor, column_major, row_major
 
 # What `lies` is in places.glsl
 APART, ACROSS, ACROSS_RAGGED = 1, 2, 3
@@ -42,12 +43,9 @@ class Apart:
 
 
 def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
-    """How a kernel reads two tensors [.., M, K] and [.., K, N] in place; None where it does not, or
-    where both are whole and already lie as kernels want them.
-
-    Args:
-        result: how the product's rows lie, if not one behind the other (`rows_in`).
-    """
+    """How a kernel reads two tensors [.., M, K] and [.., K, N] in place, and writes the product's
+    rows as `rows_in` says, or one behind the other. None where it does not, or where both are whole
+    and already lie as kernels want them."""
     if cx.storage == "texture3d" or a.sizes[-2] < 2 or cx.is_constant(a) or cx.is_constant(b):
         return None
     source, matrix = first_factor(cx, a), second_factor(cx, b)
@@ -73,8 +71,7 @@ def second_factor(cx, tensor: Tensor) -> Strided:
     found = cx.strided(tensor)
     if found is not None and (_has_rows(found, -2) or has_lines(found)):
         return found
-    rank = tensor.rank
-    return Strided.of(cx.read(tensor, (*range(rank - 2), rank - 1, rank - 2)))
+    return Strided.of(cx.read(tensor, column_major(tensor.rank)))
 
 
 def has_lines(matrix: Strided) -> bool:
@@ -83,12 +80,8 @@ def has_lines(matrix: Strided) -> bool:
 
 
 def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -> Apart | None:
-    """How a kernel reads two factors, or parts of them, and where it puts their product; None where
-    it does not.
-
-    Args:
-        result: of rows of whole texels.
-    """
+    """How a kernel reads two factors, or parts of them, and where it puts their product, of rows of
+    whole texels; None where it does not."""
     batches = _batches([where.dims[:-2] for where in (source, matrix, result)])
     if batches is None:
         return None
@@ -148,7 +141,7 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
         pairs.append((own, size, stride))
         stride *= size
     pairs.sort(reverse=True)
-    dims: list[tuple[Factor, ...]] = []
+    dims: list[tuple[StridedDim, ...]] = []
     for own, size in zip((factors[0][1] if factors else 0 for factors in whole.dims), sizes):
         inner = [(count, step) for at, count, step in pairs if own <= at < own * size]
         if math.prod(count for count, _ in inner) != size:
@@ -160,7 +153,7 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
     return tuple(dims)
 
 
-def _divided(factors: Iterable[Factor], bounds: Sequence[int]) -> Iterator[Factor]:
+def _divided(factors: Iterable[StridedDim], bounds: Sequence[int]) -> Iterator[StridedDim]:
     """Factors, split where they extend over one of the distances `bounds` (the largest first)."""
     for size, stride in factors:
         for bound in bounds:
@@ -187,7 +180,7 @@ def _is_whole(where: Strided) -> bool:
     return where == Strided.of(where.source)
 
 
-def _step(dim: tuple[Factor, ...]) -> int:
+def _step(dim: tuple[StridedDim, ...]) -> int:
     return dim[0][1] // 4 if dim else 0
 
 

@@ -11,7 +11,6 @@ from vkrt.work.tensor import Tensor
 
 
 def _permuted(cx, x: Tensor, *dims: int) -> Tensor:
-    """A view of the tensor with its dimensions in this order."""
     source = cx.read(x)
     result = Tensor(tuple(x.sizes[d] for d in dims), x.dtype)
     cx.alias(result, source, tuple(dims.index(d) for d in source.order))
@@ -25,9 +24,8 @@ def addmv_sizes(bias, matrix, vector, *_factors):
     return (matrix[:1],)
 
 
-@op("aten.addmv.default", "self:T mat:T vec:T beta:f alpha:f", sizes=addmv_sizes,
-    dtypes=ONE_NUMBER, kernels="aten::{}.out", broadcasts="self",
-    multiply_adds=lambda _bias, matrix, *_others: matrix.numel)
+@op("aten.addmv.default", "self:T mat:T vec:T beta:f alpha:f", sizes=addmv_sizes, dtypes=ONE_NUMBER,
+    broadcasts="self", multiply_adds=lambda _bias, matrix, *_others: matrix.numel)
 def _addmv(cx, node, bias, matrix, vector, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K]), as one row."""
     out = node.outs[0]
@@ -49,7 +47,7 @@ def addbmm_sizes(bias, a, b, *_factors):
 
 
 @op("aten.addbmm.default", "self:T batch1:T batch2:T beta:f alpha:f", sizes=addbmm_sizes,
-    dtypes=ONE_NUMBER, kernels="aten::{}.out", broadcasts="self",
+    dtypes=ONE_NUMBER, broadcasts="self",
     multiply_adds=lambda _bias, a, b, *_others: a.numel * b.sizes[2])
 def _addbmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * the sum of [B, M, K] times [B, K, N], as one product that sums over B

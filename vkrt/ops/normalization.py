@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
-from vkrt.ops.sizes import at_least, fail, need_sizes
-from vkrt.ops.strided_copy import Walk, emit, variant
+from vkrt.ops.sizes import at_least, fail, need_least_rank, need_sizes
+from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -48,26 +49,11 @@ class Sets:
         return self.rows * (-(-self.width // 4) + spare)
 
 
-@dataclass(frozen=True)
-class ChannelMapping:
-    """Which element of a vector goes with a texel, see shaders/reduce/channel_mapping.glsl."""
-
-    spread: bool
-    inner: int
-    period: int
-
-    def params(self) -> list[int]:
-        return [self.spread, self.inner, self.period]
-
-
-def _channels(source: Operand) -> ChannelMapping:
-    """The mapping of a vector with an element for each channel (dimension 1)."""
-    z = source.grid[2]
-    if source.order[-1] == 1:
-        return ChannelMapping(False, 1, z)
-    place = source.order.index(1)
-    inner = math.prod(source.sizes[d] for d in source.order[place + 1:-1])
-    return ChannelMapping(True, inner * z, source.sizes[1])
+def _channels(source: Operand) -> list[int]:
+    """The parameters of shaders/reduce/channel_mapping.glsl, which say which element of a vector
+    goes with a texel, for an element for each channel (dimension 1)."""
+    is_packed, count, inner = source.along(1)
+    return [not is_packed, inner, count]
 
 
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
@@ -86,9 +72,8 @@ def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
         cx.dispatch("moments", params, [partial], [source], count * parts, dtype=dtype,
                     loops=2 * (chunk + chunk // 64 + 1))
     else:
-        cx.share("moments_team", [*params, *team.params], [partial], [source],
-                 team.groups(count * parts), features=team.features, dtype=dtype,
-                 loops=4 * team.loops(chunk))
+        team.dispatch(cx, "moments", params, [partial], [source], count * parts, dtype=dtype,
+                      loops=4 * team.loops(chunk))
     moments = cx.temporary((*sets.sizes, 4), "float32")
     cx.dispatch("moments_join", [moments.grid[0], count, parts, epsilon], [moments], [partial],
                 count, loops=2 * parts)
@@ -100,23 +85,21 @@ def _extract(cx, moments: Operand, outs: tuple[Tensor, ...]) -> None:
     strides = moments.strides()[:-1]
     for index, out in enumerate(outs):
         if cx.used(out):
-            spare = out.rank - len(strides)
-            walk = Walk(tuple(out.sizes), (*strides, *[0] * spare), index)
-            emit(cx, cx.write(out), moments, walk)
+            dims = list(zip_longest(out.sizes, strides, fillvalue=0))
+            copy_strided(cx, cx.write(out), moments, dims, index)
 
 
 def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
-               mapping: ChannelMapping, weight: Tensor | None, bias: Tensor | None,
+               mapping: list[int], weight: Tensor | None, bias: Tensor | None,
                epsilon: float) -> None:
     """The three stages; makes the normalized tensor, and the moments that anything reads."""
     out = outs[0]
     moments = _moments(cx, source, sets, epsilon)
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
-    cx.dispatch("normalize", [*result.grid, result.packed, sets.across, sets.rows, sets.width,
-                              moments.grid[0], weight is not None, bias is not None,
-                              *mapping.params()],
-                [result], [source, cx.check_view(moments), scale, shift], result.texels, loops=4)
+    cx.map_texels("normalize", result, [source, cx.check_view(moments), scale, shift],
+                  [sets.across, sets.rows, sets.width, moments.grid[0], weight is not None,
+                   bias is not None, *mapping], loops=4)
     _extract(cx, moments, outs[1:])
 
 
@@ -131,7 +114,7 @@ def _layer_norm_sizes(x, shape, weight, bias, _epsilon):
 
 
 @op("aten.native_layer_norm.default", "self:T normalized_shape:[i] weight:T? bias:T? eps:f",
-    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS),
     rows=except_along(lambda node: range(node.outs[0].rank)[-len(node.args[1]):]))
 def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     """Over the last dimensions."""
@@ -144,8 +127,7 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
              else parts_for(cx.target, rows, count))
     if any(map(cx.used, node.outs[1:])) or parts > 1:
         sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
-        _normalize(cx, source, node.outs, sets, ChannelMapping(False, 1, count), weight, bias,
-                   epsilon)
+        _normalize(cx, source, node.outs, sets, [False, 1, count], weight, bias, epsilon)
         return
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,), read_elsewhere=(scale, shift))
@@ -155,8 +137,8 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
         cx.dispatch("layer_norm", params, [result], [source, scale, shift], rows,
                     loops=3 * count + count // 32 + 2)
     else:
-        cx.share("layer_norm_team", [*params, *team.params], [result], [source, scale, shift],
-                 team.groups(rows), features=team.features, loops=5 * team.loops(count))
+        team.dispatch(cx, "layer_norm", params, [result], [source, scale, shift], rows,
+                      loops=5 * team.loops(count))
 
 
 def _rms_norm_sizes(x, weight, _epsilon):
@@ -176,9 +158,8 @@ def _rms_norm(cx, node, x, weight, epsilon):
     team = team_for(cx.target, rows, count)
     if team is not None:
         result = cx.write(node.outs[0], source.order, over=(source,), read_elsewhere=(factor,))
-        cx.share("rms_norm_team", [*result.grid, result.packed, rows, epsilon, *team.params],
-                 [result], [source, factor], team.groups(rows), features=team.features,
-                 loops=3 * team.loops(count))
+        team.dispatch(cx, "rms_norm", [*result.grid, result.packed, rows, epsilon], [result],
+                      [source, factor], rows, loops=3 * team.loops(count))
         return
     chunk = chunk_for(cx.target, rows, count)
     parts = -(-count // chunk) if chunk else 0
@@ -188,13 +169,8 @@ def _rms_norm(cx, node, x, weight, epsilon):
                 [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)
 
 
-def _need_channels(x):
-    if len(x) < 2:
-        fail("self", f"expected at least rank 2, got sizes {list(x)}")
-
-
 def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilon):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, value, size in (("N", batch, x[0]), ("C", channels, x[1]),
                               ("HxW", spatial, math.prod(x[2:]))):
         if value != size:
@@ -206,9 +182,8 @@ def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilo
     return x, (batch, groups), (batch, groups)
 
 
-@op("aten.native_group_norm.default",
-    "self:T weight:T? bias:T? N:i C:i HxW:i group:i eps:f", sizes=_group_norm_sizes,
-    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+@op("aten.native_group_norm.default", "self:T weight:T? bias:T? N:i C:i HxW:i group:i eps:f",
+    sizes=_group_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS))
 def _group_norm(cx, node, x, weight, bias, batch, channels, spatial, groups, epsilon):
     """Over groups of channels of [N, C, ..]."""
     source, (rows, width) = _channel_rows(cx, x, channels // groups)
@@ -223,12 +198,11 @@ def _channel_rows(cx, x: Tensor, each: int) -> tuple[Operand, tuple[int, int]]:
     order = cx.order_of(x)
     if order[0] == 0 and order[-1] == 1:
         return cx.read(x, order), (math.prod(x.sizes[2:]), each)
-    return (cx.read(x, row_major(x.rank)),
-            (each * math.prod(x.sizes[2:-1]), x.sizes[-1]))
+    return (cx.read(x, row_major(x.rank)), (each * math.prod(x.sizes[2:-1]), x.sizes[-1]))
 
 
 def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, sizes in (("weight", weight), ("bias", bias), ("running_mean", mean),
                         ("running_var", variance)):
         need_sizes(sizes, x[1:2], name)
@@ -237,7 +211,7 @@ def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
 
 @op("aten._native_batch_norm_legit_no_training.default",
     "self:T weight:T? bias:T? running_mean:T running_var:T momentum:f eps:f",
-    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS),
     rows=except_along(lambda _node: {1}))
 def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     """By running moments of the channels of [N, C, ..]."""
@@ -245,15 +219,14 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     source = cx.read(x)
     vectors = [cx.check_view(cx.vector(t, out.dtype)) for t in (mean, variance, weight, bias)]
     result = cx.write(out, source.order, over=(source,), read_elsewhere=tuple(vectors))
-    cx.dispatch("batch_norm", [*result.grid, result.packed, epsilon, weight is not None,
-                               bias is not None, *_channels(source).params()],
-                [result], [source, *vectors], result.texels)
+    cx.map_texels("batch_norm", result, [source, *vectors],
+                  [epsilon, weight is not None, bias is not None, *_channels(source)])
     for empty in filter(cx.used, node.outs[1:]):
         cx.write(empty)
 
 
 def _own_moments_sizes(x, weight, bias, training, *_numbers):
-    _need_channels(x)
+    need_least_rank(x, 2)
     for name, sizes in (("weight", weight), ("bias", bias)):
         need_sizes(sizes, x[1:2], name)
     if not training:
@@ -263,7 +236,7 @@ def _own_moments_sizes(x, weight, bias, training, *_numbers):
 
 @op("aten._native_batch_norm_legit.no_stats",
     "input:T weight:T? bias:T? training:b momentum:f eps:f", sizes=_own_moments_sizes,
-    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.no_stats_out")
+    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS))
 def _batch_norm_of_own_moments(cx, node, x, weight, bias, _training, _momentum, epsilon):
     """By the moments that each channel of [N, C, ..] has itself, over all images."""
     channels = x.sizes[1]

@@ -201,14 +201,8 @@ class Operator:
 
 
 def _result_sizes(operator: Operator, node: Node, sizes: Sequence[Sizes]) -> Sequence[Sizes]:
-    """Sizes of the results of a node.
-
-    Args:
-        sizes: those of its operator's results, without attributes.
-
-    Raises:
-        FormatError: the first result is to be a view of other rows or elements.
-    """
+    """Sizes of the results of a node, from those of its operator's results without attributes; a
+    FormatError where the first result is to be a view of other rows or elements."""
     if attributes.HORIZONTAL in node.attributes:
         return (*sizes, *(size for layer in node.attributes[attributes.HORIZONTAL]
                           for size in operator.infer(layer.args)))
@@ -230,14 +224,7 @@ def _result_sizes(operator: Operator, node: Node, sizes: Sequence[Sizes]) -> Seq
 
 
 def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> None:
-    """Compares the attributes of a node with what its operator declares.
-
-    Args:
-        args: as the schema reads them.
-
-    Raises:
-        FormatError: the operator does not take one of them.
-    """
+    """A FormatError where the operator does not take one of a node's attributes."""
     for name, value in node.attributes.items():
         if name == attributes.EPILOGUE:
             fits = value.activation in operator.takes_activation
@@ -250,20 +237,14 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = operator.channels is not None and operator.channels.fits(node)
         elif name == attributes.REQUANTIZATION:
             fits = operator.takes_requantization
-        elif name == attributes.BORDER:
-            fits = node.op in attributes.BORDERED
-        elif name == attributes.FACTOR:
-            fits = node.op in attributes.PRODUCTS
-        elif name == attributes.PERMUTATION:
-            fits = node.op in attributes.STRIDED_READERS
+        elif name in attributes.TAKERS:
+            fits = node.op in attributes.TAKERS[name]
         elif name in (attributes.GATE, attributes.HORIZONTAL):
             fits = operator.of_row > 0 and all(layer.op == node.op for layer in layers_in(node))
         elif name == attributes.QPARAMS:
             fits = tuple(node.args[:operator.of_row]) == (value.args[0], *value.outs)
         elif name == attributes.NORM:
             fits = operator.of_row > 0 and node.args[0] in value.outs
-        elif name == attributes.STRIDED:
-            fits = node.op in attributes.VIEWS
         else:
             fits = name == attributes.VIEW and operator.in_views
         if not fits:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert
-from vkrt.ops.concat import number_of
+from vkrt.ops.broadcast import convert, number_of
 from vkrt.ops.dtypes import FIRST, ONE
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import fail, need_rank, wrap_all
-from vkrt.ops.views import reshape
+from vkrt.ops.sizes import fail, need_rank, wrap, wrap_all
+from vkrt.ops.views import reshape, viewed
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor
 
@@ -35,7 +33,7 @@ def constant_pad_sizes(x, pad, _value):
 
 
 @op("aten.constant_pad_nd.default", "self:T pad:[i] value:n", sizes=constant_pad_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+    dtypes=FIRST, convert="one")
 def _constant_pad_nd(cx, node, tensor, pads, value):
     out = node.outs[0]
     pad(cx, out, tensor, _before(pads, tensor.rank), number_of(value, out.dtype))
@@ -77,7 +75,6 @@ def pad(cx, out: Tensor, tensor: Tensor, before: Sequence[int], number: int | fl
 
 def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: int | float,
          border: str) -> None:
-    """Adds the dispatch that puts a border around `source`."""
     dims: list[tuple[int, int, int]] = []
     # A mirrored dimension is not joined: whole rows would be mirrored, not their elements.
     joins = border in ("", "CIRCULAR")
@@ -93,10 +90,10 @@ def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: in
     count = max(len(dims), 1)
     dims += [(1, 0, 1)] * (PADDED_DIMS - len(dims))
     packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
-                        *source.grid, number, *(n for dim in dims for n in dim),
-                        opcode("pad", border) if border else 0, count],
-                [result], [source], result.texels, loops=4)
+    cx.map_texels("pad", result, [source],
+                  [before[packed], source.sizes[packed], *source.grid, number,
+                   *(n for dim in dims for n in dim), opcode("pad", border) if border else 0,
+                   count], loops=4)
 
 
 # Borders of a tensor's own elements
@@ -118,8 +115,7 @@ def mirrored_sizes(x, pads, count, reflects):
 
 def _declare(name: str, count: int) -> None:
     @op(f"aten.{name}_pad{count}d.default", "self:T padding:[i]",
-        sizes=lambda x, pads: mirrored_sizes(x, pads, count, name == "reflection"), dtypes=ONE,
-        kernels="aten::{}.out")
+        sizes=lambda x, pads: mirrored_sizes(x, pads, count, name == "reflection"), dtypes=ONE)
     def _mirrored_pad(cx, node, tensor, pads):
         pad(cx, node.outs[0], tensor, _before(pads, tensor.rank), border=MIRRORED[name])
 
@@ -137,7 +133,7 @@ def roll_sizes(x, shifts, dims):
 
 
 @op("aten.roll.default", "self:T shifts:[i] dims:[i]?", sizes=roll_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", convert="one")
+    convert="one")
 def _roll(cx, node, tensor, shifts, dims):
     """Elements moved along dimensions, from behind the end to the front again; without dimensions,
     the elements of the flattened tensor."""
@@ -146,13 +142,13 @@ def _roll(cx, node, tensor, shifts, dims):
         reshape(cx, tensor, out)
         return
     if not dims:
-        line, rolled = (Tensor((tensor.numel,), tensor.dtype) for _ in range(2))
-        reshape(cx, tensor, line)
-        pad(cx, rolled, line, [shifts[0] % tensor.numel], border="CIRCULAR")
+        rolled = Tensor((tensor.numel,), tensor.dtype)
+        pad(cx, rolled, viewed(cx, tensor, rolled.sizes), [shifts[0] % tensor.numel],
+            border="CIRCULAR")
         reshape(cx, rolled, out)
         return
     before = [0] * tensor.rank
     for shift, dim in zip(shifts, dims, strict=True):
-        d = dimension(dim, tensor.rank)
+        d = wrap(dim, tensor.rank)
         before[d] = shift % tensor.sizes[d]
     pad(cx, out, tensor, before, border="CIRCULAR")

@@ -35,6 +35,11 @@ def x_first(*pairs: Sequence) -> list:
     return [number for pair in pairs for number in (pair[-1], pair[0])]
 
 
+def of_three(numbers: Sequence, trivial: float) -> list:
+    """Numbers of the spatial dimensions, that of x first, filled up to three."""
+    return [*reversed(numbers), *[trivial] * (3 - len(numbers))]
+
+
 def pooled(x: Sizes, kernel: Sizes, stride: Sizes | None, padding: Sizes | None,
            dilation: Sizes | None, ceil_mode: bool | None, count: int = 2) -> Sizes:
     """Sizes after pooling the last `count` dimensions; an empty stride is the kernel."""
@@ -103,9 +108,9 @@ _MAX_DTYPES = replace(ONE_NUMBER, convert="own")
 
 
 @op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),
-    dtypes=_MAX_DTYPES, rows=ROWS)
+    dtypes=_MAX_DTYPES, kernels="", rows=ROWS)
 @op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),) * 2,
-    dtypes=_MAX_DTYPES, further=(INT32,), kernels="aten::{}.out", convert="own", rows=ROWS)
+    dtypes=_MAX_DTYPES, further=(INT32,), convert="own", rows=ROWS)
 def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
     writes = [node.outs[0], *filter(cx.used, node.outs[1:])]
@@ -124,7 +129,7 @@ def _averaged_windows(node: Node, dim: int) -> Windows | None:
 
 @op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "
     "count_include_pad:b divisor_override:i?", sizes=averaged_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out", rows=RowRule(_averaged_windows))
+    rows=RowRule(_averaged_windows))
 def avg_pool2d(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
     _pool(cx, "avg_pool2d", node.outs, x, kernel, stride, padding,
           divisor or (COUNT_PADDED if include_padding else COUNT_IMAGE))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from vkrt.ops.dtypes import INT32, ONE_FLOAT
-from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, pooled
+from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, of_three, pooled
 from vkrt.ops.reduction import lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, per_dimension, unsupported
@@ -26,18 +27,13 @@ def _order(rank: int, count: int) -> tuple[int, ...]:
     return (*range(channel), *range(channel + 1, rank), channel)
 
 
-def _x_first(values: Sequence[int], trivial: int) -> list[int]:
-    """Numbers of the spatial dimensions, that of x first, filled up to three."""
-    return [*reversed(values), *[trivial] * (3 - len(values))]
-
-
 def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, count: int, window: Sequence[int],
           loops: int) -> None:
     """Dispatches a kernel of pool.glsl; `window` are its parameters from id 9 on."""
     order = _order(x.rank, count)
     source = cx.read(x, order)
     results = [cx.write(tensor, order) for tensor in writes]
-    sides, out_sides = (_x_first(t.sizes[-count:], 1) for t in (x, writes[0]))
+    sides, out_sides = (of_three(t.sizes[-count:], 1) for t in (x, writes[0]))
     cx.dispatch(shader, [*sides, source.grid[2], *out_sides, results[0].grid[1],
                          results[0].packed, *window], results, [source], results[0].texels,
                 loops=loops)
@@ -61,7 +57,7 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
     numbers = [0]
     for given, trivial in ((kernel, 1), (stride or kernel, 1), (padding or (0,), 0),
                            (dilation or (1,), 1)):
-        numbers += _x_first(per_dimension(given, count, "kernel_size", trivial), trivial)
+        numbers += of_three(per_dimension(given, count, "kernel_size", trivial), trivial)
     return numbers
 
 
@@ -69,22 +65,17 @@ def _declare(count: int) -> None:
     def largest_sizes(x, kernel, stride, padding, dilation, ceil_mode):
         return (pooled(x, kernel, stride, padding, dilation, ceil_mode, count),)
 
-    @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+    @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT)
     @op(f"aten.max_pool{count}d_with_indices.default", _LARGEST,
         sizes=lambda *args: largest_sizes(*args) * 2, dtypes=ONE_FLOAT, further=(INT32,),
-        kernels="aten::{}.out", convert="own")
+        convert="own")
     def _max_pool(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
         """An index is (z * H + y) * W + x."""
         _largest(cx, node, x, count, _window(count, kernel, stride, padding, dilation),
                  _loops(kernel, count))
 
-    def averaged(x, kernel, stride, padding, ceil_mode, include_padding, divisor=None):
-        return averaged_sizes(x, kernel, stride, padding, ceil_mode, include_padding, divisor,
-                              count)
-
-    @op(f"aten.avg_pool{count}d.default", _AVERAGE, sizes=averaged, dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+    @op(f"aten.avg_pool{count}d.default", _AVERAGE,
+        sizes=partial(averaged_sizes, count=count), dtypes=ONE_FLOAT)
     def _avg_pool(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
         among = COUNT_IMAGE if include_padding is False else COUNT_PADDED
         _pool(cx, "pool_mean", node.outs, x, count,
@@ -99,7 +90,8 @@ for _count in (1, 3):
     _declare(_count)
 
 
-# Windows that cover the source
+# Windows that cover the source: the parameters of pool.glsl for them
+_COVERING = [1, *[1] * 6, *[0] * 3, *[1] * 3]
 
 
 def _adaptive_sizes(x: Sizes, size: Sizes, count: int) -> Sizes:
@@ -118,26 +110,24 @@ def _adaptive_sizes(x: Sizes, size: Sizes, count: int) -> Sizes:
 def _declare_adaptive(count: int) -> None:
     @op(f"aten.adaptive_max_pool{count}d.default", "self:T output_size:[i]",
         sizes=lambda x, size: (_adaptive_sizes(x, size, count),) * 2, dtypes=ONE_FLOAT,
-        further=(INT32,), kernels="aten::{}.out", convert="own")
+        further=(INT32,), convert="own")
     def _max_pool(cx, node, x, _size):
         if _is_all(node.outs[0], count) and not cx.used(node.outs[1]):
             _reduce(cx, node.outs[0], x, count, "MAX")
             return
-        _largest(cx, node, x, count, [1, *[1] * 6, *[0] * 3, *[1] * 3],
-                 _adaptive_loops(x, node.outs[0], count))
+        _largest(cx, node, x, count, _COVERING, _adaptive_loops(x, node.outs[0], count))
 
     names = {1: "aten.adaptive_avg_pool1d.default"}.get(
         count, f"aten._adaptive_avg_pool{count}d.default aten.adaptive_avg_pool{count}d.default")
 
     @op(names, "self:T output_size:[i]",
-        sizes=lambda x, size: (_adaptive_sizes(x, size, count),), dtypes=ONE_FLOAT,
-        kernels="aten::{}.out")
+        sizes=lambda x, size: (_adaptive_sizes(x, size, count),), dtypes=ONE_FLOAT)
     def _avg_pool(cx, node, x, _size):
         out = node.outs[0]
         if _is_all(out, count):
             _reduce(cx, out, x, count, "SUM", math.prod(x.sizes[-count:]))
             return
-        _pool(cx, "pool_mean", node.outs, x, count, [1, *[1] * 6, *[0] * 3, *[1] * 3, COUNT_IMAGE],
+        _pool(cx, "pool_mean", node.outs, x, count, [*_COVERING, COUNT_IMAGE],
               _adaptive_loops(x, out, count))
 
 

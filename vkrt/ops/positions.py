@@ -11,8 +11,9 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from vkrt.graph.symbols import RuntimeScalar
-from vkrt.ops.caches import cache_variant, is_in_8_bits, row_texels, writers
+from vkrt.ops.caches import is_in_8_bits, row_texels, writers
 from vkrt.ops.sizes import fail
+from vkrt.ops.strided_copy import variant
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -66,7 +67,7 @@ def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: 
     for writes, reads in together:
         cx.dispatch(shader, [*sources[0].grid, row_texels(caches[0]), rows, tensors[0].sizes[1],
                              *numbers, items - 1], writes, [*reads, where], invocations,
-                    loops=loops, dtype=cache_variant(tensors[0].dtype, caches[0].dtype))
+                    loops=loops, dtype=variant(tensors[0].dtype, caches[0].dtype))
 
 
 def write_rows_at(cx, cache: Operand, tensor: Tensor, places: Tensor) -> None:
@@ -77,4 +78,4 @@ def write_rows_at(cx, cache: Operand, tensor: Tensor, places: Tensor) -> None:
     invocations, loops = writers(source, cache)
     cx.dispatch("rows_at", [*source.grid, row_texels(cache), cache.sizes[1], count], [cache],
                 [source, cx.flat(places)], invocations, loops=loops + count,
-                dtype=cache_variant(tensor.dtype, cache.dtype))
+                dtype=variant(tensor.dtype, cache.dtype))

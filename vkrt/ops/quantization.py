@@ -67,8 +67,7 @@ def _sizes(x, scale, zero, least, most):
 
 
 @op("quantized_decomposed.quantize_per_tensor.default",
-    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:-", sizes=_sizes, dtypes=QUANTIZED,
-    kernels="quantized_decomposed::{}.out")
+    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:-", sizes=_sizes, dtypes=QUANTIZED)
 def quantize(cx, node, x, scale, zero, least, most):
     """clamp(round(x / scale) + zero, least, most), ties to even."""
     source = cx.read(x)
@@ -78,16 +77,16 @@ def quantize(cx, node, x, scale, zero, least, most):
 def quantize_into(cx, result: Operand, source: Operand, scale: float, zero: int, least: int,
                   most: int) -> None:
     """Dispatches the quantization of floats."""
-    cx.dispatch("quantize", [*result.grid, result.packed, 1 / scale, zero, least, most], [result],
-                [source], result.texels, dtype=variant(source.dtype, result.dtype))
+    cx.map_texels("quantize", result, [source], [1 / scale, zero, least, most],
+                  dtype=variant(source.dtype, result.dtype))
 
 
 @op("quantized_decomposed.dequantize_per_tensor.default",
     "input:T.int8|uint8 scale:f zero_point:i quant_min:i quant_max:i dtype:- out_dtype:-",
-    sizes=_sizes, dtypes=REALS, kernels="quantized_decomposed::{}.out")
+    sizes=_sizes, dtypes=REALS)
 def dequantize(cx, node, x, scale, zero, _least, _most):
     """(x - zero) * scale."""
     source = cx.read(x)
     result = cx.write(node.outs[0], source.order)
-    cx.dispatch("dequantize", [*result.grid, result.packed, scale, zero], [result], [source],
-                result.texels, dtype=variant(source.dtype, result.dtype))
+    cx.map_texels("dequantize", result, [source], [scale, zero],
+                  dtype=variant(source.dtype, result.dtype))

@@ -1,10 +1,12 @@
-"""Quantization whose scales and zeros are tensors: one for each channel, row or block of a tensor.
+"""Quantization whose scales and zeros are tensors: one for a whole tensor, or one for each of its
+channels, rows or blocks.
 
 Scales and zeros are brought to sizes that broadcast to the tensor's; the kernels do the rest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from vkrt.pte.dtype import MAX_RANK
 from vkrt.work.tensor import Tensor
 
 REAL, WHOLE = "input:T.float32|float16", "input:T.int8|uint8"
+STEP = "scale:T.float32|float16 zero_point:T.int32|int8"
 STEPS = "scales:T.float32|float16 zero_points:T.int32|int8{}"
 RANGE = "quant_min:i quant_max:i dtype:-"
 
@@ -42,7 +45,6 @@ def per_token(x: Sizes) -> Sizes:
 
 
 def _per_block(x: Sizes, block: Sizes) -> Sizes:
-    """The sizes of one number for each block."""
     if len(block) != len(x):
         fail("block_size", f"expected {len(x)} numbers for sizes {list(x)}, got {list(block)}")
     for size, part in zip(x, block, strict=True):
@@ -115,20 +117,16 @@ def viewed(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
 
 def dispatch_by(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
                 sizes: Sizes, *numbers: int) -> None:
-    """Dispatches quantize_by or dequantize_by.
-
-    Args:
-        sizes: to which scales and zeros are brought.
-        numbers: parameters behind those of the operands.
-    """
+    """Dispatches quantize_by or dequantize_by, with scales and zeros brought to `sizes`; the
+    numbers are parameters behind those of the operands."""
     scale = viewed(cx, scales, sizes)
     # Without zeros, the scales fill their binding.
     zero = scale if zeros is None else viewed(cx, zeros, sizes)
     inputs = broadcast(cx, (x, scale, zero), x.sizes, (x.dtype, "float32", "float32"))
     params = inputs.params(cx)
     result = cx.write(out, inputs.order)
-    cx.dispatch(kernel, [*result.grid, result.packed, *params, zeros is not None, *numbers],
-                [result], inputs.operands, result.texels, dtype=variant(x.dtype, out.dtype))
+    cx.map_texels(kernel, result, inputs.operands, [*params, zeros is not None, *numbers],
+                  dtype=variant(x.dtype, out.dtype))
 
 
 def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tensor,
@@ -144,30 +142,27 @@ def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tenso
 
 
 @op("quantized_decomposed.quantize_per_channel.default",
-    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4),
-    kernels="quantized_decomposed::{}.out")
+    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4))
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
     dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least,
                 most, False)
 
 
 @op("quantized_decomposed.dequantize_per_channel.default",
-    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS,
-    kernels="quantized_decomposed::{}.out")
+    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS)
 def _dequantize_channels(cx, node, x, scales, zeros, axis, _least, _most):
     dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
 
 
 @op("quantized_decomposed.quantize_per_token.default", f"{REAL} {STEPS.format('')} {RANGE}",
-    sizes=_token_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.out")
+    sizes=_token_sizes, dtypes=quantized(3))
 def _quantize_tokens(cx, node, x, scales, zeros, least, most):
     dispatch_by(cx, "quantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes), least, most,
             True)
 
 
 @op("quantized_decomposed.dequantize_per_token.default",
-    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS,
-    kernels="quantized_decomposed::{}.out")
+    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS)
 def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
     dispatch_by(cx, "dequantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes))
 
@@ -186,3 +181,23 @@ def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
     dtypes=REALS)
 def _dequantize_blocks(cx, node, x, block, scale, zero, _least, _most):
     _blocks(cx, "dequantize_by", node.outs[0], x, block, scale, zero)
+
+
+def _tensor_sizes(x, scale, zero, least, most):
+    for name, sizes in (("scale", scale), ("zero_point", zero)):
+        if math.prod(sizes) != 1:
+            fail(name, f"expected one element, got sizes {list(sizes)}")
+    need_range(least, most)
+    return (x,)
+
+
+@op("quantized_decomposed.quantize_per_tensor.tensor", f"{REAL} {STEP} {RANGE}",
+    sizes=_tensor_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.Tensor_out")
+def _quantize_tensor(cx, node, x, scale, zero, least, most):
+    dispatch_by(cx, "quantize_by", node.outs[0], x, scale, zero, (1,) * x.rank, least, most, False)
+
+
+@op("quantized_decomposed.dequantize_per_tensor.tensor", f"{WHOLE} {STEP} {RANGE} out_dtype:-",
+    sizes=_tensor_sizes, dtypes=REALS, kernels="quantized_decomposed::{}.Tensor_out")
+def _dequantize_tensor(cx, node, x, scale, zero, _least, _most):
+    dispatch_by(cx, "dequantize_by", node.outs[0], x, scale, zero, (1,) * x.rank)

@@ -71,7 +71,7 @@ def _choose_for_rows(cx, node, x, _mapping, _block, low, high, smallest, _keep):
 
 
 @op("quantized_decomposed.choose_qparams_per_token_asymmetric.default", "input:T dtype:-",
-    sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS, kernels="quantized_decomposed::{}.out")
+    sizes=_token_sizes, dtypes=ONE_FLOAT, further=ZEROS)
 def _choose_for_tokens(cx, node, x):
     """A scale and a zero point for each row of x [.., K], for all of int8."""
     _choose(cx, node.outs, x, qparams_limits(x, -128, 127, TOKEN_SMALLEST))
@@ -93,7 +93,6 @@ def _choose_for_tensor(cx, node, x, low, high, smallest):
 
 
 def _choose(cx, outs: Sequence[Tensor], x: Tensor, limits: list[float]) -> None:
-    """Dispatches the choice for each row of x."""
     scale, zero = outs
     bytes_ = zero if zero.dtype == "int8" else Tensor(zero.sizes, "int8")
     source = cx.read(x, row_major(x.rank))

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.ops.broadcast import convert, is_float
+from vkrt.ops.broadcast import convert, fill, is_float
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
-from vkrt.ops.strided_copy import Walk, variant
+from vkrt.ops.strided_copy import StridedDim, joined, variant
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import opcode
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor
 
 # The most kept and the most reduced dimensions of reduce.comp.
 KEPT_DIMS = REDUCED_DIMS = 3
@@ -25,7 +25,7 @@ KEPT_DIMS = REDUCED_DIMS = 3
 # A reduction is split if it makes fewer than `FEW_RESULTS` texels, of at least `LONG` texels each.
 FEW_RESULTS, LONG = 256, 128
 
-Dims = list[tuple[int, int]]
+Dims = Sequence[StridedDim]
 
 
 @dataclass
@@ -67,12 +67,6 @@ class Reduction:
                 float(divisor), *source.grid]
 
 
-def _joined(dims: Dims) -> Dims:
-    """Neighbours joined where one stride serves both."""
-    walk = Walk(tuple(size for size, _ in dims), tuple(stride for _, stride in dims)).collapsed()
-    return [(size, stride) for size, stride in zip(walk.sizes, walk.strides) if size != 1]
-
-
 def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
                    function: str) -> Reduction:
     """How to reduce `source` over `dims` (sorted) into a result in the same order."""
@@ -80,20 +74,20 @@ def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
     outer = source.order[:-1]
     packed = source.order[-1]
     kept = [(source.sizes[d], strides[d] // 4) for d in outer if d not in dims]
-    reduced = _joined([(source.sizes[d], strides[d] // 4) for d in outer if d in dims])
+    reduced: Dims = joined([(source.sizes[d], strides[d] // 4) for d in outer if d in dims])
     if packed not in dims:
-        return Reduction(False, _joined(kept), 0, reduced)
+        return Reduction(False, joined(kept), 0, reduced)
     tail = source.packed % 4 or 4
     texels = (-(-source.packed // 4), 1)
     # The texel with padding is found by its index, so it is not joined unless padding does no harm.
     if function == "SUM" or tail == 4:
-        reduced = _joined([*reduced, texels])
+        reduced = joined([*reduced, texels])
     else:
         reduced = [*reduced, texels]
     lane = 0
     if not keepdim and kept:
         lane = kept.pop()[1]
-    return Reduction(True, _joined(kept), lane, reduced, tail)
+    return Reduction(True, joined(kept), lane, reduced, tail)
 
 
 def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
@@ -106,11 +100,8 @@ def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> 
 
 def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim: bool,
            function: str, divisor: float = 1.0) -> None:
-    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`).
-
-    Args:
-        function: an opcode of reduce.comp.
-    """
+    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`) by a
+    function, an opcode of reduce.comp."""
     plan = plan_reduction(source, dims, keepdim, function)
     left = [d for d in dims if source.sizes[d] > 1]
     while not plan.fits():
@@ -145,9 +136,8 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
             cx.dispatch("reduce", params, [to], [source], to.texels, dtype=dtype,
                         loops=lanes * (chunk + -(-chunk // 64) + 1))
         else:
-            cx.share("reduce_team", [*params, *team.params], [to], [source],
-                     team.groups(to.texels), features=team.features, dtype=dtype,
-                     loops=8 * team.loops(chunk))
+            team.dispatch(cx, "reduce", params, [to], [source], to.texels, dtype=dtype,
+                          loops=8 * team.loops(chunk))
 
     if parts == 1:
         add(result, plan.params(texels, chunk, divisor, source))
@@ -169,22 +159,10 @@ def _parts(count: int, max_loops: int, texels: int) -> int:
     return parts
 
 
-def _fill(cx, out: Tensor, value: float) -> None:
-    """Fills `out` with one number, the result of a reduction of no elements."""
-    result = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed,
-                         float(value) if is_float(out.dtype) else int(value)],
-                [result], [], result.texels)
-
-
-def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keepdim: bool | None,
-                    function: str, divisor: float = 1.0) -> None:
-    """Makes `out` a reduction of `x`, divided by `divisor` where `out` is a float.
-
-    Args:
-        dims: see `_chosen`.
-        function: an opcode of reduce.comp.
-    """
+def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | int | None,
+                    keepdim: bool | None, function: str, divisor: float = 1.0) -> None:
+    """Makes `out` a reduction of `x` by an opcode of reduce.comp, over the dimensions that
+    `_chosen` says, divided by `divisor` where `out` is a float."""
     if out.dtype not in ("float32", "float16", "int32"):
         raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
     over, keepdim = _chosen(x.rank, dims), bool(keepdim)
@@ -193,7 +171,7 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keep
         source = convert(cx, source, out.dtype)
     if x.numel == 0:
         # Only sums, means and products have a value then.
-        _fill(cx, out, int(function == "PROD") if divisor else math.nan)
+        fill(cx, out, int(function == "PROD") if divisor else math.nan)
         return
     if x.rank == 0:
         source, over, keepdim = source.with_view((1,), (0,)), (0,), False
@@ -204,12 +182,13 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keep
 # Which dimensions, and what is left of them
 
 
-def _chosen(rank: int, dims: Sequence[int] | None) -> tuple[int, ...]:
+def _chosen(rank: int, dims: Sequence[int] | int | None) -> tuple[int, ...]:
     """The dimensions to reduce, sorted; to torch an empty list means all of them."""
-    return tuple(sorted(wrap_all(dims or None, rank, "dim")))
+    some = (dims,) if isinstance(dims, int) else dims
+    return tuple(sorted(wrap_all(some or None, rank, "dim")))
 
 
-def _count(x: Sizes, dims: Sequence[int] | None) -> int:
+def _count(x: Sizes, dims: Sequence[int] | int | None) -> int:
     """How many elements become one."""
     return math.prod(x[d] for d in _chosen(len(x), dims) if x)
 
@@ -220,22 +199,18 @@ def _left(x: Sizes, dims: Collection[int], keepdim: bool | None) -> tuple[Sizes]
     return (tuple(n for d, n in enumerate(x) if d not in dims),)
 
 
-def _some_sizes(x, dims, keepdim):
+def reduced_sizes(x, dims=None, keepdim=False):
     return _left(x, _chosen(len(x), dims), keepdim)
-
-
-def _one_sizes(x, dim, keepdim):
-    return _some_sizes(x, (dim,), keepdim)
-
-
-def _all_sizes(_x):
-    return ((),)
 
 
 def extreme_sizes(x, dims, keepdim):
     if not _count(x, dims):
         fail("dim", f"nothing to choose from in {list(x)}")
-    return _some_sizes(x, dims, keepdim)
+    return reduced_sizes(x, dims, keepdim)
+
+
+def extreme_and_index_sizes(x, dim, keepdim):
+    return extreme_sizes(x, dim, keepdim) * 2
 
 
 def _kept_rows(node: Node, dim: int) -> Windows | None:
@@ -252,48 +227,25 @@ KEPT_ROWS = RowRule(_kept_rows)
 # The operators
 
 
-@op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes,
+FUNCTIONS = {"mean": "SUM", "sum": "SUM", "prod": "PROD", "amax": "MAX", "amin": "MIN"}
+
+
+@op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=reduced_sizes,
     dtypes=FLOAT_ASKED_FOR, kernels="aten::mean.out", rows=KEPT_ROWS)
-def _mean(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM", _count(x.sizes, dims))
-
-
-@op("aten.mean.default", "self:T dtype:-", sizes=_all_sizes, dtypes=FLOAT_ASKED_FOR,
+@op("aten.mean.default", "self:T dtype:-", sizes=reduced_sizes, dtypes=FLOAT_ASKED_FOR,
     kernels="aten::mean.dtype_out")
-def _mean_of_all(cx, node, x):
-    lower_reduction(cx, x, node.outs[0], None, False, "SUM", x.numel)
-
-
-@op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes, dtypes=ANY,
+@op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=reduced_sizes, dtypes=ANY,
     kernels="aten::sum.IntList_out", convert="one", rows=KEPT_ROWS)
-def _sum(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM")
-
-
-@op("aten.prod.dim_int", "self:T dim:i keepdim:b? dtype:-", sizes=_one_sizes, dtypes=ANY,
+@op("aten.prod.dim_int", "self:T dim:i keepdim:b? dtype:-", sizes=reduced_sizes, dtypes=ANY,
     kernels="aten::prod.int_out", convert="one")
-def _prod(cx, node, x, dim, keepdim):
-    lower_reduction(cx, x, node.outs[0], (dim,), keepdim, "PROD")
-
-
-@op("aten.prod.default", "self:T dtype:-", sizes=_all_sizes, dtypes=ANY, kernels="aten::prod.out",
-    convert="one")
-def _prod_of_all(cx, node, x):
-    lower_reduction(cx, x, node.outs[0], None, False, "PROD")
-
-
+@op("aten.prod.default", "self:T dtype:-", sizes=reduced_sizes, dtypes=ANY, convert="one")
 @op("aten.amax.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amax.out", adapted={"aten::max.unary_out": lambda args: (*args[:1], [])},
-    rows=KEPT_ROWS)
-def _amax(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MAX")
-
-
+    adapted={"aten::max.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
 @op("aten.amin.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
-    kernels="aten::amin.out", adapted={"aten::min.unary_out": lambda args: (*args[:1], [])},
-    rows=KEPT_ROWS)
-def _amin(cx, node, x, dims, keepdim):
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MIN")
+    adapted={"aten::min.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
+def _reduced(cx, node, x, dims=None, keepdim=False):
+    divisor = _count(x.sizes, dims) if node.name == "mean" else 1.0
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, FUNCTIONS[node.name], divisor)
 
 
 def _variance_sizes(x, dims, correction, keepdim):
@@ -301,11 +253,11 @@ def _variance_sizes(x, dims, correction, keepdim):
     if 1 < count <= correction:
         unsupported("correction", f"the variance of {count} elements with a correction of "
                                   f"{correction:g} is a division by 0")
-    return _some_sizes(x, dims, keepdim)
+    return reduced_sizes(x, dims, keepdim)
 
 
 @op("aten.var.correction", "self:T dim:[i]? correction:n? keepdim:b?", sizes=_variance_sizes,
-    dtypes=ONE_FLOAT, kernels="aten::var.correction_out")
+    dtypes=ONE_FLOAT)
 @op("aten.var.dim", "self:T dim:[i]? unbiased:b? keepdim:b?", sizes=_variance_sizes,
     dtypes=ONE_FLOAT, kernels="aten::var.out")
 def _variance(cx, node, x, dims, correction, keepdim):
@@ -313,8 +265,7 @@ def _variance(cx, node, x, dims, correction, keepdim):
 
 
 @op("aten.var_mean.correction", "self:T dim:[i]? correction:n? keepdim:b?",
-    sizes=lambda *args: _variance_sizes(*args) * 2, dtypes=ONE_FLOAT,
-    kernels="aten::var_mean.correction_out")
+    sizes=lambda *args: _variance_sizes(*args) * 2, dtypes=ONE_FLOAT)
 def _variance_and_mean(cx, node, x, dims, correction, keepdim):
     variance, mean = node.outs
     # The mean comes first: the variance may take the memory of x.
@@ -328,9 +279,9 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
     count = _count(x.sizes, dims)
     rest = count - (1 if correction is None else correction)
     if not count or rest <= 0:
-        _fill(cx, out, math.nan)
+        fill(cx, out, math.nan)
         return
-    means = Tensor(_some_sizes(x.sizes, dims, True)[0], "float32")
+    means = Tensor(reduced_sizes(x.sizes, dims, True)[0], "float32")
     away, squares = Tensor(x.sizes, "float32"), Tensor(x.sizes, "float32")
     lower_reduction(cx, x, means, dims, True, "SUM", count)
     binary(cx, away, "ADD", x, means, -1)
@@ -338,34 +289,30 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
     lower_reduction(cx, squares, out, dims, keepdim, "SUM", rest)
 
 
-def _truth_sizes(x, dims, keepdim):
-    return _left(x, wrap_all(dims, len(x), "dim"), keepdim)
+def _truth_dims(dims: Sequence[int] | int | None, rank: int) -> set[int]:
+    """The dimensions over which truth is asked for; here an empty list means none."""
+    return wrap_all((dims,) if isinstance(dims, int) else dims, rank, "dim")
 
 
-@op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL,
-    kernels="aten::{}.dims_out")
-def _truth(cx, node, x, dims, keepdim):
+def _truth_sizes(x, dims=None, keepdim=False):
+    return _left(x, _truth_dims(dims, len(x)), keepdim)
+
+
+@op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL)
+@op("aten.any.dim aten.all.dim", "self:T dim:i keepdim:b?", sizes=_truth_sizes, dtypes=BOOL,
+    kernels="aten::{}.out")
+@op("aten.any.default aten.all.default", "self:T", sizes=_truth_sizes, dtypes=BOOL,
+    kernels="aten::{}.all_out")
+def _truth(cx, node, x, dims=None, keepdim=False):
     """Whether any or every element is not zero."""
-    out, function = node.outs[0], "MAX" if node.op.startswith("aten.any.") else "MIN"
-    over = tuple(sorted(wrap_all(dims, x.rank)))
+    out, function = node.outs[0], "MAX" if node.name == "any" else "MIN"
+    over = tuple(sorted(_truth_dims(dims, x.rank)))
     source = convert(cx, cx.read(x), "bool")
     if x.rank == 0 or not over:
         cx.alias(out, source, source.order)
         return
     if x.numel == 0:
-        _fill(cx, out, int(function == "MIN"))
+        fill(cx, out, int(function == "MIN"))
         return
     result = cx.write(out, kept_order(source.order, over, bool(keepdim)))
     reduce(cx, source, result, over, bool(keepdim), function)
-
-
-@op("aten.any.dim aten.all.dim", "self:T dim:i keepdim:b?", sizes=_one_sizes, dtypes=BOOL,
-    kernels="aten::{}.out")
-def _truth_along(cx, node, x, dim, keepdim):
-    _truth(cx, node, x, (dim,), keepdim)
-
-
-@op("aten.any.default aten.all.default", "self:T", sizes=_all_sizes, dtypes=BOOL,
-    kernels="aten::{}.all_out")
-def _truth_of_all(cx, node, x):
-    _truth(cx, node, x, None, False)

@@ -1,15 +1,12 @@
 """Which operators vkrt has, each declared in one place, where it is lowered:
 
-    @op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE,
-        kernels="aten::{}.out")
+    @op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE)
     def leaky_relu(cx, node, x, slope): ...
 
 The function gets the `Lowering` in progress (vkrt/lowering/context.py), the graph's node, and the
 node's arguments as the schema reads them (see schema.py): tensors are Tensors, lists are tuples,
-and arguments left out are None. It asks `cx` for operands and dispatches shaders. By then the node
-has been checked: its arguments are what the operator takes, and its results have the sizes and
-dtypes that the declaration says. So no shader reads or writes outside of an operand because two
-numbers in a file contradict each other.
+and arguments left out are None. The node has been checked by then, its results' sizes and dtypes
+too, so no shader reads or writes outside of an operand because numbers in a file contradict.
 
 Portable kernels that only the host does are declared in `vkrt.ops.host`, in numpy.
 
@@ -19,8 +16,9 @@ tools/operators.py writes, says which module declares a name. A name that it lac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -37,21 +35,25 @@ from vkrt.ops.sizes import together
 _DECLARED: dict[str, Operator] = {}
 _KERNELS: dict[str, Kernel] = {}
 
+# Namespaces of operators of which ExecuTorch has portable kernels
+WITH_KERNELS = ("aten", "dim_order_ops", "llama", "quantized_decomposed")
+
 # Gives the operator's arguments for a kernel's
 Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-       kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
+       kernels: str | None = None, adapted: Mapping[str, Adapter] = MappingProxyType({}),
        convert: str | None = None, further: Sequence[Allowed] | None = None,
-       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "", **others: Any
-       ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "",
+       is_host: bool = False, **others: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as the lowering of the operators of these names (see `Operator`).
 
     Args:
         names: one or more, with blanks between.
         kernels: portable kernels that are the same operators: the device does these outside of
-            delegates too. "{}" stands for the operator's name without namespace and overload.
+            delegates too. "{}" stands for the operator's name without namespace and overload. By
+            default the out variant of each operator of `WITH_KERNELS`.
         adapted: such kernels with other arguments than the operator's, each with the function that
             gives the operator's arguments.
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
@@ -67,10 +69,13 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function,
-                              broadcasts=repeated, **others))
-            for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
-                kernel = kernel.format(name.split(".")[1])
+            if name in _DECLARED:
+                raise ValueError(f"operator {name} is declared twice")
+            _DECLARED[name] = Operator(name, parameters, sizes, dtypes, further, function, is_host,
+                                       broadcasts=repeated, **others)
+            own = _out_variant(name) if kernels is None else kernels
+            for kernel, adapter in {**dict.fromkeys(own.split(), tuple), **adapted}.items():
+                kernel = kernel.format(_word(name))
                 if kernel in _KERNELS:
                     raise ValueError(f"kernel {kernel} is two operators")
                 _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter, suits)
@@ -79,30 +84,27 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
     return declare
 
 
-def _declare(operator: Operator) -> None:
-    if operator.name in _DECLARED:
-        raise ValueError(f"operator {operator.name} is declared twice")
-    _DECLARED[operator.name] = operator
+def _out_variant(name: str) -> str:
+    """The kernel that writes the result of an operator to a tensor that it is given."""
+    namespace, word, overload = name.split(".")
+    if namespace not in WITH_KERNELS:
+        return ""
+    return f"{namespace}::{word}.{'out' if overload == 'default' else overload + '_out'}"
 
 
-def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-                further: Sequence[Allowed] | None = None, broadcasts: str = ""
-                ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares a function as the kernels of these names on the host.
+def short_lines(longest: int, place: int = 0) -> Callable[[Sequence[Any]], bool]:
+    """For `suits`: no dimension of the tensor at this place among the arguments is longer."""
+    def suits(args: Sequence[Any]) -> bool:
+        sizes = getattr(args[place], "sizes", ()) if len(args) > place else ()
+        return max(sizes, default=0) <= longest
 
-    The function gets the positional arguments of the program, without the out tensors and with
-    arrays in the place of tensors. It returns the result, or a tuple of the results.
-    """
+    return suits
 
-    parameters = Schema(schema)
 
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, True,
-                              broadcasts=broadcasts.split()))
-        return function
-
-    return declare
+# Declares a function as kernels on the host. It gets the positional arguments of the program,
+# without the out tensors and with arrays in the place of tensors. It returns the result, or a tuple
+# of the results.
+host_kernel = partial(op, kernels="", is_host=True)
 
 
 @cache
@@ -115,26 +117,40 @@ def _load() -> None:
         import_module(module.name)
 
 
+def _word(name: str) -> str:
+    """A name without namespace and overload: "add" of aten.add.Tensor and of aten::add.out."""
+    return name.split("::")[-1].split(".")[-2:][0]
+
+
 @cache
-def _modules(which: str) -> dict[str, str]:
-    """The module that declares a name, of `families.OPERATORS` or `families.KERNELS`."""
-    listed: Mapping[str, str] = getattr(families, which)
-    return {name: module for module, names in listed.items() for name in names.split()}
+def _modules(table: str) -> dict[str, str]:
+    """The module that declares a word of one of the tables of `vkrt.ops.families`."""
+    listed: Mapping[str, str] = getattr(families, table)
+    return {word: module for module, words in listed.items() for word in words.split()}
 
 
-def _load_for(which: str, name: str) -> None:
+def module_of(name: str, is_kernel: bool) -> str | None:
+    """The module that declares a portable kernel of the device, or an operator; None where the
+    tables have no such name."""
+    device = _modules("DEVICE")
+    module = device.get(name) or device.get(_word(name))
+    return module if is_kernel else _modules("HOST").get(name, module)
+
+
+def _load_for(name: str, declared: Mapping[str, Any]) -> None:
     """Imports the family that declares a name, or all families where none is known to."""
-    module = _modules(which).get(name)
+    if name in declared:
+        return
+    module = module_of(name, declared is _KERNELS)
     if module is not None:
         import_module(f"vkrt.ops.{module}")
-    if name not in (_DECLARED if which == "OPERATORS" else _KERNELS):
+    if name not in declared:
         _load()
 
 
 def operator(name: str) -> Operator | None:
     """The operator of a name, or None if vkrt does not have it."""
-    if name not in _DECLARED:
-        _load_for("OPERATORS", name)
+    _load_for(name, _DECLARED)
     return _DECLARED.get(name)
 
 
@@ -154,8 +170,7 @@ class _Kernels(Mapping[str, Kernel]):
     """Declared kernels. Looking for one imports its family; iteration and len() import them all."""
 
     def __getitem__(self, name: str) -> Kernel:
-        if name not in _KERNELS:
-            _load_for("KERNELS", name)
+        _load_for(name, _KERNELS)
         return _KERNELS[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -173,16 +188,19 @@ def kernels() -> Mapping[str, Kernel]:
 
 
 def declaring() -> dict[str, dict[str, list[str]]]:
-    """What `vkrt.ops.families` has to say: for "OPERATORS" and for "KERNELS", the sorted names that
-    each module of this package declares."""
-    found: dict[str, dict[str, list[str]]] = {"OPERATORS": {}, "KERNELS": {}}
-    for operator in operators():
-        module = operator.function.__module__.removeprefix("vkrt.ops.")
-        found["OPERATORS"].setdefault(module, []).append(operator.name)
-    for name, kernel in sorted(_KERNELS.items()):
-        module = _DECLARED[kernel.op].function.__module__.removeprefix("vkrt.ops.")
-        found["KERNELS"].setdefault(module, []).append(name)
-    return found
+    """What `vkrt.ops.families` has to say: the sorted words of each module by table."""
+    places: dict[str, dict[str, set[str]]] = {"DEVICE": {}, "HOST": {}}
+    for name, found in [*((found.name, found) for found in operators()),
+                        *((name, _DECLARED[kernel.op]) for name, kernel in _KERNELS.items())]:
+        module = found.function.__module__.removeprefix("vkrt.ops.")
+        places["HOST" if found.is_host else "DEVICE"].setdefault(module, set()).add(name)
+    # Words that name one module
+    owners = Counter(word for names in places["DEVICE"].values() for word in set(map(_word, names)))
+    short = {word for word, count in owners.items() if count == 1}
+    return {table: {module: sorted({_word(name) if table == "DEVICE" and _word(name) in short
+                                    else name for name in names})
+                    for module, names in sorted(modules.items())}
+            for table, modules in places.items()}
 
 
 def known(name: str) -> Operator:

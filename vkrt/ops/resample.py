@@ -1,20 +1,19 @@
-"""Operators that move pixels: pixel shuffle, and sampling by a grid."""
+"""Operators of grids of pixels: pixel shuffle, sampling by a grid, the places of a grid's cells."""
 
 from __future__ import annotations
 
 from vkrt.graph.graph import Node
-from vkrt.ops.dtypes import ONE, ONE_FLOAT
+from vkrt.ops.dtypes import FLOAT, ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
-from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.sizes import Sizes, at_least, fail, need_least_rank, need_rank, unsupported
+from vkrt.ops.strided_copy import copy_strided
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _need_pixels(x: Sizes, factor: int, name: str) -> None:
-    if len(x) < 3:
-        fail("self", f"expected at least rank 3, got sizes {list(x)}")
+    need_least_rank(x, 3)
     if len(x) > 4:
         unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
                     "of rank 3 or 4")
@@ -36,7 +35,7 @@ def _shuffled_windows(node: Node, dim: int) -> Windows | None:
 
 
 @op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=pixel_shuffle_sizes, dtypes=ONE,
-    kernels="aten::{}.out", rows=RowRule(_shuffled_windows))
+    rows=RowRule(_shuffled_windows))
 def _pixel_shuffle(cx, node, x, factor):
     pixel_shuffle(cx, node.outs[0], x, factor)
 
@@ -57,7 +56,7 @@ def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
         order = row_major(x.rank)
         dims.insert(1, dims.pop())
     result = cx.write(out, order)
-    emit(cx, result, source, Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims)))
+    copy_strided(cx, result, source, dims)
     return result
 
 
@@ -71,7 +70,7 @@ def pixel_unshuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
 
 
 @op("aten.pixel_unshuffle.default", "self:T downscale_factor:i", sizes=pixel_unshuffle_sizes,
-    dtypes=ONE, kernels="aten::{}.out")
+    dtypes=ONE)
 def _pixel_unshuffle(cx, node, x, factor):
     """[.., C, H * r, W * r] -> [.., C * r * r, H, W]."""
     out = node.outs[0]
@@ -83,8 +82,7 @@ def _pixel_unshuffle(cx, node, x, factor):
             (x.sizes[-3], per_channel), (factor, per_row), (factor, per_pixel)]
     if outer:
         dims.insert(0, (x.sizes[0], outer[0]))
-    emit(cx, cx.write(out, order), source, Walk(tuple(d[0] for d in dims),
-                                                tuple(d[1] for d in dims)))
+    copy_strided(cx, cx.write(out, order), source, dims)
 
 
 def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
@@ -102,7 +100,7 @@ def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
 
 @op("aten.grid_sampler_2d.default",
     "self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
-    sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT, kernels="aten::{}.out")
+    sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT)
 def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
     """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest, 2 bicubic; padding
     0 is zeros, 1 border, 2 reflection."""
@@ -111,3 +109,16 @@ def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
     result = cx.write(out, order)
     cx.dispatch("grid_sampler_2d", [*image_sides(source, result, x.sizes[2], out.sizes[2]), mode,
                                     padding, align], [result], [source, places], result.texels)
+
+
+def grid_priors_sizes(x, _stride, _offset):
+    need_least_rank(x, 2)
+    return ((x[-2] * x[-1], 2),)
+
+
+@op("et_vk.grid_priors.default", "self:T stride:i offset:f", sizes=grid_priors_sizes, dtypes=FLOAT)
+def _grid_priors(cx, node, x, stride, offset):
+    """[H * W, 2]: (x + offset) * stride and (y + offset) * stride for an image [.., H, W]."""
+    result = cx.write(node.outs[0])
+    cx.dispatch("grid_priors", [*result.grid, x.sizes[-1], float(stride), offset], [result], [],
+                result.texels)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops.caches import cache_variant, row_texels, writers
+from vkrt.ops.caches import row_texels, writers
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.operator import RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
+from vkrt.ops.strided_copy import variant
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -99,7 +100,7 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
     invocations, loops = writers(sources[1], caches[0])
     cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
                 result.texels + 2 * invocations, loops=4 + 4 * loops,
-                dtype=cache_variant(q.dtype, caches[0].dtype))
+                dtype=variant(q.dtype, caches[0].dtype))
 
 
 def turned_sizes(q, k, cosines, sines, how, first_row):
@@ -181,8 +182,7 @@ def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     rows, turned = cosines.sizes[-2:]
     tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
-    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start,
-          heads_first=cosines.rank == 3)
+    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start, heads_first=cosines.rank == 3)
 
 
 def _complex_sizes(x, angles):

@@ -58,10 +58,6 @@ class Window:
 Windows = Mapping[Tensor, Window]
 
 
-def _unchanged(node: Node, _dim: int, _rows: Rows) -> Node:
-    return node
-
-
 @dataclass(frozen=True)
 class RowRule:
     """How an operator is done in strips.
@@ -76,7 +72,7 @@ class RowRule:
     """
 
     windows: Callable[[Node, int], Windows | None]
-    strip: Callable[[Node, int, Rows], Node] = _unchanged
+    strip: Callable[[Node, int, Rows], Node] = lambda node, _dim, _rows: node
     overwrites: bool = False
 
 
@@ -109,8 +105,7 @@ def except_along(dims: Callable[[Node], Collection[int]], overwrites: bool = Tru
 def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
     """The windows of a node, its residual's included; None where it has other attributes that are
     about its rows."""
-    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS,
-                                    OUTPUTS}:
+    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR, INPUTS, OUTPUTS}:
         return None
     residual = node.attributes.get(RESIDUAL)
     return {**windows, residual: Window(dim)} if residual is not None else windows
@@ -118,12 +113,7 @@ def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
 
 def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRule:
     """The rule of an operator whose windows slide over its first argument. Rows are indices of the
-    first spatial dimension, and each strip has its own padding.
-
-    Args:
-        windows: see `RowRule`.
-        place: the place among the arguments of the padding before each spatial dimension.
-    """
+    first spatial dimension, and each strip has its own padding, the argument at `place`."""
     def strip(node: Node, dim: int, rows: Rows) -> Node:
         x, found = node.args[0], windows(node, dim)
         assert found is not None  # as the node is divided

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.broadcast import convert, convert_into, result_in
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import compute_dtype
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import viewed
 from vkrt.shader import opcode
-from vkrt.work.tensor import Tensor
 
 # The most elements of a line, which one invocation goes along; longer lines are left to the host.
 LONGEST = 16384
@@ -24,19 +19,12 @@ def running_sizes(x, dim):
     return (x,)
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[0], "sizes", ()) if args else ()
-    return max(sizes, default=0) <= LONGEST
-
-
 @op("aten.cumsum.default aten.cumprod.default", "self:T dim:i dtype:-", sizes=running_sizes,
-    dtypes=ANY, kernels="aten::{}.out", convert="one", suits=_is_short)
+    dtypes=ANY, convert="one", suits=short_lines(LONGEST))
 def _running(cx, node, x, dim):
     out = node.outs[0]
     if x.rank == 0 or not x.numel:
-        same = Tensor(x.sizes, x.dtype)
-        reshape(cx, x, same)
-        source = cx.read(same)
+        source = cx.read(viewed(cx, x, x.sizes))
         if source.dtype == out.dtype:
             cx.alias(out, source, source.order)
         else:
@@ -44,16 +32,9 @@ def _running(cx, node, x, dim):
         return
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
-    dim = dimension(dim, x.rank)
-    across = source.order[-1] == dim
-    # Texels from one place of a line to the next, and places of a line.
-    inner = 1 if across else source.strides()[dim] // 4
-    count = source.grid[2] if across else x.sizes[dim]
-    direct = out.dtype == dtype
-    result = (cx.write(out, source.order, over=(source,)) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
+    dim = wrap(dim, x.rank)
+    across, count, inner = source.along(dim)
     function = opcode("scan", "PROD") if node.name == "cumprod" else 0
-    cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner], [result],
-                [source], result.texels // count, loops=count)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order, (source,)) as result:
+        cx.dispatch("scan", [*result.grid, result.packed, function, across, count, inner],
+                    [result], [source], result.texels // count, loops=count)

@@ -14,9 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into, expanded, is_float
-from vkrt.ops.concat import number_of
+from vkrt.ops.broadcast import convert, expanded, is_float, number_of, result_in
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.elementwise import compute_dtype
 from vkrt.ops.indexing import (
@@ -26,9 +24,9 @@ from vkrt.ops.indexing import (
     indices_by_dimension,
 )
 from vkrt.ops.padding import pad
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, need_broadcast, wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import reshape, viewed
 from vkrt.shader import opcode
 from vkrt.work.tensor import Tensor, row_major
 
@@ -67,16 +65,12 @@ def _index_put(cx, node, x, indices, values, accumulate):
     put = convert(cx, cx.read_lifted(values, order), dtype)
     if put.sizes != sizes:
         put = expanded(cx, put, sizes, order)
-    direct = dtype == out.dtype
-    result = (cx.write(out, source.order) if direct
-              else cx.temporary(out.sizes, dtype, source.order))
     count = math.prod(places.sizes)
     slab = max(source.texels // max(target.count, 1), 1)
-    cx.dispatch("index_put", [*result.grid, slab, bool(accumulate), target.count, count,
-                              places.packed, *places.grid, *put.grid, not target.has_rows],
-                [result], [source, places, put], result.texels, loops=count)
-    if not direct:
-        convert_into(cx, cx.write(out, source.order), result)
+    with result_in(cx, dtype, out, source.order) as result:
+        cx.dispatch("index_put", [*result.grid, slab, bool(accumulate), target.count, count,
+                                  places.packed, *places.grid, *put.grid, not target.has_rows],
+                    [result], [source, places, put], result.texels, loops=count)
 
 
 # Along one dimension
@@ -107,53 +101,38 @@ def reduced_sizes(x, dim, index, source, reduce, _include_self):
     return scatter_sizes(x, dim, index, source)
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[2], "sizes", ()) if len(args) > 2 else ()
-    return max(sizes, default=0) <= LONGEST
+_IN_ORDER = short_lines(LONGEST, 2)
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    kernels="aten::scatter.src_out", convert="first", suits=_is_short, indices=indices_along)
-def _scatter(cx, node, x, dim, index, source):
-    _put(cx, node.outs[0], x, dim, index, source)
-
-
+    convert="first", suits=_IN_ORDER, indices=indices_along)
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    kernels="aten::scatter.value_out", convert="first", suits=_is_short, indices=indices_along)
-def _scatter_number(cx, node, x, dim, index, value):
-    _put(cx, node.outs[0], x, dim, index, value)
+    convert="first", suits=_IN_ORDER, indices=indices_along)
+def _scatter(cx, node, x, dim, index, elements):
+    _put(cx, node.outs[0], x, dim, index, elements)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="first", suits=_is_short,
-    indices=indices_along)
-def _scatter_add(cx, node, x, dim, index, source):
-    _put(cx, node.outs[0], x, dim, index, source, "SUM")
-
-
+    dtypes=FIRST, convert="first", suits=_IN_ORDER, indices=indices_along)
 @op("aten.scatter_reduce.two",
     "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
-    kernels="aten::scatter_reduce.two_out", convert="first", indices=indices_along)
-def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
+    convert="first", indices=indices_along)
+def _scatter_reduce(cx, node, x, dim, index, source, reduce="add", include_self=True):
     _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
 
 
 def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor | float,
          function: str = "SET", includes: bool = True) -> None:
-    """Makes `out` the tensor `x` with elements, or a number, put to places along a dimension.
-
-    Args:
-        function: an opcode of put_rows.glsl.
-        includes: whether what was there takes part.
-    """
+    """Makes `out` the tensor `x` with elements, or a number, put to places along a dimension by an
+    opcode of put_rows.glsl. What was there takes part if `includes` says so."""
     if x.rank == 0 or index.rank == 0:
         # To torch 0-d tensors have one dimension.
         put = _line(cx, elements) if isinstance(elements, Tensor) else elements
-        result = Tensor((x.numel,), out.dtype)
-        _put(cx, result, _line(cx, x), 0, _line(cx, index), put, function, includes)
-        reshape(cx, result, out)
+        line = Tensor((x.numel,), out.dtype)
+        _put(cx, line, _line(cx, x), 0, _line(cx, index), put, function, includes)
+        reshape(cx, line, out)
         return
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x, order), dtype)
@@ -167,21 +146,16 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
         new = convert(cx, cx.read(_sized(cx, elements, sizes, 0), order), dtype)
     else:
         number = number_of(elements, out.dtype)
-    direct = out.dtype == dtype
-    result = (cx.write(out, order) if direct else cx.temporary(out.sizes, dtype, order))
-    cx.dispatch("scatter", [*result.grid, result.packed, opcode("put_rows", function)
-                            if function != "SET" else 0, includes, places.packed,
-                            places.grid[2], not isinstance(elements, Tensor),
-                            float(number) if is_float(dtype) else int(number)],
-                [result], [source, places, new], result.texels, loops=places.grid[2] * 21)
-    if not direct:
-        convert_into(cx, cx.write(out, order), result)
+    with result_in(cx, dtype, out, order) as result:
+        cx.map_texels("scatter", result, [source, places, new],
+                      [opcode("put_rows", function) if function != "SET" else 0, includes,
+                       places.packed, places.grid[2], not isinstance(elements, Tensor),
+                       float(number) if is_float(dtype) else int(number)],
+                      loops=places.grid[2] * 21)
 
 
 def _line(cx, tensor: Tensor) -> Tensor:
-    line = Tensor((tensor.numel,), tensor.dtype)
-    reshape(cx, tensor, line)
-    return line
+    return viewed(cx, tensor, (tensor.numel,))
 
 
 def _sized(cx, tensor: Tensor, sizes: tuple[int, ...], number: int) -> Tensor:

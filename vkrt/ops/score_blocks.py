@@ -33,12 +33,9 @@ class Blocks:
 
 
 def blocks_for(target: Target, dtype: str, sizes: Sequence[int], width: int) -> Blocks | None:
-    """The blocks of scores [heads, rows, keys]. None where all scores are done at once: where they
-    have few bytes, and in images, which have no views of parts of tensors.
-
-    Args:
-        width: elements of a value.
-    """
+    """The blocks of scores [heads, rows, keys] for values of `width` elements. None where all
+    scores are done at once: where they have few bytes, and in images, which have no views of parts
+    of tensors."""
     heads, rows, keys = sizes
     if target.storage == "texture3d" or rows < 2:
         return None
@@ -59,11 +56,7 @@ def fewest_bytes(target: Target) -> int:
 
 
 def score_bytes(target: Target, line: int, width: int) -> int:
-    """How many bytes the scores of a block may have.
-
-    Args:
-        line: bytes of a row of them.
-    """
+    """How many bytes the scores of a block may have, of which a row takes `line`."""
     if target.prefer == "memory":
         return min(max(fewest_bytes(target), line * LEAST_ROWS), target.max_buffer_range)
     rows = ROWS

@@ -17,13 +17,9 @@ from vkrt.work.tensor import Tensor, row_major, short_name
 
 
 def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
-    """Fills `out` with how many elements of a row stand before each element of `x`.
-
-    Args:
-        rows: in ascending order along the last dimension; one for all elements, or one for each
-            row of `x`.
-        right: whether elements equal to it stand before it.
-    """
+    """Fills `out` with how many elements of a row, or with `right` equal ones too, stand before
+    each element of `x`. Rows ascend along the last dimension; there is one for all elements, or one
+    for each row of `x`."""
     dtype = promoted(rows.dtype, x.dtype)
     dtype = dtype if is_float(dtype) else "int32"
     of_rows = rows.rank > 1
@@ -31,9 +27,8 @@ def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
     row = convert(cx, cx.read(rows, row_major(rows.rank)), dtype)
     count = rows.sizes[-1]
     result = cx.write(out, source.order)
-    cx.dispatch("search_sorted", [*result.grid, result.packed, *row.grid, count, of_rows, right],
-                [result], [source, row], result.texels, dtype=short_name(dtype),
-                loops=4 * count.bit_length())
+    cx.map_texels("search_sorted", result, [source, row], [*row.grid, count, of_rows, right],
+                  dtype=short_name(dtype), loops=4 * count.bit_length())
 
 
 def _search_number(cx, out: Tensor, rows: Tensor, number: float, right: bool) -> None:
@@ -49,13 +44,13 @@ def bucket_sizes(x, boundaries, *_how):
 
 
 @op("aten.bucketize.Tensor", "self:T boundaries:T out_int32:b? right:b?", sizes=bucket_sizes,
-    dtypes=INDEX, kernels="aten::{}.Tensor_out")
+    dtypes=INDEX)
 def _bucketize(cx, node, x, boundaries, _out_int32, right):
     _search(cx, node.outs[0], boundaries, x, bool(right))
 
 
 @op("aten.bucketize.Scalar", "self:n boundaries:T out_int32:b? right:b?", sizes=bucket_sizes,
-    dtypes=INDEX, kernels="aten::{}.Scalar_out")
+    dtypes=INDEX)
 def _bucketize_number(cx, node, number, boundaries, _out_int32, right):
     _search_number(cx, node.outs[0], boundaries, number, bool(right))
 
@@ -85,7 +80,6 @@ def _sorted(cx, rows: Tensor, sorter: Tensor | None) -> Tensor:
 
 
 def _sorters(rows: Tensor, *others: Any) -> Iterator[Indices]:
-    """The indices among the arguments, if there are any."""
     sorter = others[-1]
     if sorter is not None:
         yield Indices(sorter, rows.sizes[-1])
@@ -95,13 +89,13 @@ _REST = "out_int32:b? right:b? side:s? sorter:T.int32?"
 
 
 @op("aten.searchsorted.Tensor", f"sorted_sequence:T self:T {_REST}", sizes=search_sizes,
-    dtypes=INDEX, kernels="aten::{}.Tensor_out", indices=_sorters)
+    dtypes=INDEX, indices=_sorters)
 def _searchsorted(cx, node, rows, x, _out_int32, right, side, sorter):
     _search(cx, node.outs[0], _sorted(cx, rows, sorter), x, bool(right) or side == "right")
 
 
 @op("aten.searchsorted.Scalar", f"sorted_sequence:T self:n {_REST}", sizes=search_sizes,
-    dtypes=INDEX, kernels="aten::{}.Scalar_out", indices=_sorters)
+    dtypes=INDEX, indices=_sorters)
 def _searchsorted_number(cx, node, rows, number, _out_int32, right, side, sorter):
     _search_number(cx, node.outs[0], _sorted(cx, rows, sorter), number,
                    bool(right) or side == "right")

@@ -6,19 +6,18 @@ import math
 from dataclasses import replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import expansion, lifted_order
+from vkrt.ops.broadcast import expansion
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
 from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.strided import permutation_of
-from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
+from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, copy_strided, joined
 from vkrt.ops.views import reshape
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand
 
-# Repeated dimensions that always fit into one walk: each is two of its dimensions, and all that lie
-# between two of them are one.
+# Repeated dimensions that always fit into one strided copy: each is two of its dimensions, and all
+# that lie between two of them are one.
 REPEATED_AT_ONCE = 3
 
 
@@ -70,36 +69,27 @@ VIEWED = RowRule(_same_rows, _viewed_strip)
 
 
 @op("aten.view.default aten._unsafe_view.default", "self:T size:[i]", sizes=view_sizes,
-    dtypes=FIRST, rows=VIEWED)
+    dtypes=FIRST, kernels="", rows=VIEWED)
 @op("aten.view_copy.default", "self:T size:[i]", sizes=view_sizes, dtypes=FIRST,
     kernels="aten::{}.out executorch_prim::et_view.default", rows=VIEWED)
-@op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dims_out", rows=RESHAPED)
-@op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dim_out", rows=RESHAPED)
+@op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST, rows=RESHAPED)
+@op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST, rows=RESHAPED)
 @op("aten.unsqueeze_copy.default", "self:T dim:i", sizes=unsqueeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", rows=RESHAPED)
+    rows=RESHAPED)
 def _view(cx, node, x, _sizes):
     reshape(cx, x, node.outs[0])
 
 
-def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
-    """The operand of a tensor, raw or not, in the dtype of the result."""
-    source = cx.operand(tensor)
-    return source if source.dtype == out.dtype else cx.read(tensor)
-
-
 @op("et_vk.prepack.default", "self:T *:*", sizes=same, dtypes=FIRST)
 @op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
-    kernels="dim_order_ops::{}.out", rows=POINTWISE)
+    rows=POINTWISE)
 @op("aten.clone.default", "self:T *:*", sizes=same, dtypes=FIRST,
     kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out", rows=POINTWISE)
-@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out",
-    rows=POINTWISE)
+@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, rows=POINTWISE)
 def _clone(cx, node, x):
     if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where):
         return
-    source = source_of(cx, x, node.outs[0])
+    source = cx.operand(x, node.outs[0].dtype)
     cx.alias(node.outs[0], source, source.order)
 
 
@@ -126,41 +116,22 @@ def transpose_sizes(x, dim0, dim1):
     return (tuple(sizes),)
 
 
-def _permute(cx, node: Node, x: Tensor, permutation: tuple[int, ...]) -> None:
+PERMUTED = RowRule(lambda node, dim: {node.args[0]: Window(permutation_of(node)[dim])})
+
+
+@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, kernels="",
+    rows=PERMUTED)
+@op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
+    rows=PERMUTED)
+@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, rows=PERMUTED)
+@op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
+    rows=PERMUTED)
+def _permute(cx, node, x, *_dims):
+    permutation = permutation_of(node)
     if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where.permuted(permutation)):
         return
     source = cx.read(x)
     cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
-
-
-def _permuted_rows(node: Node, dim: int) -> Windows:
-    return {node.args[0]: Window(permutation_of(node)[dim])}
-
-
-PERMUTED = RowRule(_permuted_rows)
-
-
-@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, rows=PERMUTED)
-@op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", rows=PERMUTED)
-def _permute_copy(cx, node, x, dims):
-    _permute(cx, node, x, tuple(dimension(d, x.rank) for d in dims))
-
-
-@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, kernels="aten::{}.out",
-    rows=PERMUTED)
-def _t_copy(cx, node, x):
-    _permute(cx, node, x, tuple(reversed(range(x.rank))))
-
-
-@op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out", rows=PERMUTED)
-def _transpose_copy(cx, node, x, dim0, dim1):
-    a, b = dimension(dim0, x.rank), dimension(dim1, x.rank)
-    order = list(range(x.rank))
-    if x.rank:
-        order[a], order[b] = b, a
-    _permute(cx, node, x, tuple(order))
 
 
 # Elements repeated
@@ -189,52 +160,41 @@ def repeat_sizes(x, repeats):
                   for times, n in zip(repeats, (1,) * new + x, strict=True)),)
 
 
-def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
-    """The operand of a tensor with dimensions of size 1 put in front, up to those of a result."""
-    source = source_of(cx, x, out)
-    return source.with_view((1,) * (out.rank - x.rank) + tuple(x.sizes),
-                            lifted_order(source.order, out.rank))
-
-
 @op("aten.expand_copy.default", "self:T size:[i] implicit:b?", sizes=expand_sizes, dtypes=FIRST,
-    kernels="aten::{}.out", broadcasts="self")
+    broadcasts="self")
 def _expand_copy(cx, node, x, _size, _implicit):
     out = node.outs[0]
     if x.numel == out.numel:
         reshape(cx, x, out)
         return
-    lifted = _lifted(cx, x, out)
+    lifted = cx.operand(x, out.dtype).lifted(out.rank)
     order = lifted.order
-    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
+    copy_strided(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
-@op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+@op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST)
 def _repeat(cx, node, x, repeats):
     out = node.outs[0]
     if x.numel == out.numel:
         reshape(cx, x, out)
         return
-    lifted, repeats = _lifted(cx, x, out), list(repeats)
+    lifted, repeats = cx.operand(x, out.dtype).lifted(out.rank), list(repeats)
     order = lifted.order
-    walk = _repetition(lifted, repeats)
-    while len(walk.collapsed().sizes) > MAX_DIMS:
-        # Too much for one walk: repeats the innermost dimensions first.
+    while len(joined(dims := _repetition(lifted, repeats))) > MAX_DIMS:
+        # Too much for one copy: repeats the innermost dimensions first.
         some = [d for d in order if repeats[d] > 1][-REPEATED_AT_ONCE:]
         now = [times if d in some else 1 for d, times in enumerate(repeats)]
         partial = cx.temporary([n * size for n, size in zip(now, lifted.sizes)], lifted.dtype,
                                order)
-        emit(cx, partial, lifted, _repetition(lifted, now))
+        copy_strided(cx, partial, lifted, _repetition(lifted, now))
         lifted, repeats = partial, [times // n for times, n in zip(repeats, now)]
-        walk = _repetition(lifted, repeats)
-    emit(cx, cx.write(out, order), lifted, walk)
+    copy_strided(cx, cx.write(out, order), lifted, dims)
 
 
-def _repetition(source: Operand, repeats: list[int]) -> Walk:
-    """The walk that repeats every dimension of a tensor so many times."""
-    strides = source.strides()
-    sizes = [size for d in source.order for size in (repeats[d], source.sizes[d])]
-    return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
+def _repetition(source: Operand, repeats: list[int]) -> list[StridedDim]:
+    """The strided copy that repeats every dimension of a tensor so many times."""
+    dims = source.dims()
+    return [dim for d in source.order for dim in ((repeats[d], 0), dims[d])]
 
 
 def flip_sizes(x, dims):
@@ -242,16 +202,14 @@ def flip_sizes(x, dims):
     return (x,)
 
 
-@op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST, kernels="aten::{}.out")
+@op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST)
 def _flip(cx, node, x, dims):
-    flipped = {dimension(d, x.rank) for d in dims}
-    source = source_of(cx, x, node.outs[0])
-    strides = source.strides()
-    base = sum((x.sizes[d] - 1) * strides[d] for d in flipped)
-    order = source.order
-    walk = Walk(tuple(x.sizes[d] for d in order),
-                tuple(-strides[d] if d in flipped else strides[d] for d in order), base)
-    emit(cx, cx.write(node.outs[0], order), source, walk)
+    flipped = {wrap(d, x.rank) for d in dims}
+    source = cx.operand(x, node.outs[0].dtype)
+    order, dims = source.order, source.dims()
+    copy_strided(cx, cx.write(node.outs[0], order), source,
+                 [(dims[d][0], -dims[d][1] if d in flipped else dims[d][1]) for d in order],
+                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped))
 
 
 # Elements by their numbers
@@ -268,20 +226,19 @@ def unfold_sizes(x, dim, size, step):
     return ((*x[:dim], (length - size) // step + 1, *x[dim + 1:], size),)
 
 
-@op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+@op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST)
 def _unfold_copy(cx, node, x, dim, _size, step):
     """Windows of a dimension, their elements as a new last dimension."""
     out = node.outs[0]
-    source = source_of(cx, x, out)
+    source = cx.operand(x, out.dtype)
     if x.rank == 0:
-        emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
+        copy_strided(cx, cx.write(out), source, [(out.sizes[0], 1)])
         return
-    dim = dimension(dim, x.rank)
+    dim = wrap(dim, x.rank)
     strides = list(source.strides())
-    within = strides[dim]
+    strides.append(strides[dim])
     strides[dim] *= step
-    emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
+    copy_strided(cx, cx.write(out), source, list(zip(out.sizes, strides, strict=True)))
 
 
 def as_strided_sizes(x, size, stride, offset):
@@ -296,13 +253,13 @@ def as_strided_sizes(x, size, stride, offset):
 
 
 @op("aten.as_strided_copy.default", "self:T size:[i] stride:[i] storage_offset:i?",
-    sizes=as_strided_sizes, dtypes=FIRST, kernels="aten::{}.out")
+    sizes=as_strided_sizes, dtypes=FIRST)
 def _as_strided_copy(cx, node, x, _size, strides, offset):
     """Elements of x by their numbers, with x contiguous."""
     out = node.outs[0]
-    source = source_of(cx, x, out)
+    source = cx.operand(x, out.dtype)
     if not source.raw:
         flat = cx.temporary((x.numel,), source.dtype)
-        emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))
+        copy_strided(cx, flat, source, source.dims())
         source = flat
-    emit(cx, cx.write(out), source, Walk(tuple(out.sizes) or (1,), strides or (1,), offset or 0))
+    copy_strided(cx, cx.write(out), source, list(zip(out.sizes, strides, strict=True)), offset or 0)

@@ -44,7 +44,7 @@ def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: l
     if not target.tuning.shares or 2 * min(rows, columns) <= SMALL:
         return False
     features = FEATURES.get(source.dtype, ("dot",))
-    # The variant for each side, None where the driver does not compile it
+    # The feature of the variant for each side, None where the driver does not compile it
     found = {side: cx.compiled(f"{family}_shared_{side}", reads, dtype, features) for side in sides}
     if found[SMALL] is None:
         return False
@@ -59,7 +59,7 @@ def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: l
     slices = 1
     if side == SMALL:
         # Bytes of a texel in shared memory: of four floats, halves or bytes
-        part = {"float16": 8, "dot": 4}.get(found[side][1], 4 if source.dtype == "int8" else 16)
+        part = {"float16": 8, "dot": 4}.get(found[side], 4 if source.dtype == "int8" else 16)
         slices = slices_for(target, groups(side), texels, part)
     cx.share(f"{family}_shared_{side}", params, [result], reads, groups(side),
              size=slices * GROUP, features=features, dtype=dtype, loops=-(-texels // slices))

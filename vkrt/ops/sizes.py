@@ -60,6 +60,12 @@ def need_rank(sizes: Sizes, ranks: int | tuple[int, ...], name: str) -> None:
              f"{list(sizes)}")
 
 
+def need_least_rank(sizes: Sizes, least: int, name: str = "self") -> None:
+    """Refuses a tensor of fewer dimensions."""
+    if len(sizes) < least:
+        fail(name, f"expected at least rank {least}, got sizes {list(sizes)}")
+
+
 def need_matrix(x: Sizes, weight: Sizes, name: str) -> None:
     """Refuses a weight that is no matrix [N, K] for an input [.., K]."""
     need_rank(weight, 2, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from vkrt.ops.broadcast import convert
 from vkrt.ops.dtypes import FLOAT_OF_ELEMENTS
 from vkrt.ops.registry import op
@@ -32,7 +30,7 @@ def _sizes(x, dim, _half_to_float):
 
 
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
-    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out", rows=ROWS)
+    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, rows=ROWS)
 def _softmax(cx, node, x, dim, _half_to_float):
     softmax(cx, node.outs[0], x, dim,
             LOGARITHM if node.op == "aten._log_softmax.default" else PLAIN)
@@ -46,11 +44,8 @@ def _safe_softmax(cx, node, x, dim, _half_to_float):
 
 
 def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
-    """Makes `out` the softmax of `x` along a dimension.
-
-    Args:
-        kind: `PLAIN`, `LOGARITHM` or `GUARDED`.
-    """
+    """Makes `out` the softmax of `x` along a dimension; of which kind, `PLAIN`, `LOGARITHM` or
+    `GUARDED`, `kind` says."""
     dim = wrap(dim, x.rank)
     source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))
@@ -61,19 +56,14 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
 
 def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLAIN) -> None:
     """As `softmax`, for two operands of the same order, which may be one operand."""
-    place = source.order.index(dim)
-    across = dim == source.order[-1]
-    z = source.grid[2]
-    count = z if across else source.sizes[dim]
-    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
+    across, count, inner = source.along(dim)
     rows = source.texels // count if count else 0
     if not rows:
         return
     params = [*result.grid, result.packed, kind, across, rows, count, inner]
     team = team_for(cx.target, rows, count, not across and inner > 1)
     if team is not None and parts_for(cx.target, rows, count) < MANY:
-        cx.share("softmax_team", [*params, *team.params], [result], [source], team.groups(rows),
-                 features=team.features, loops=4 * team.loops(count))
+        team.dispatch(cx, "softmax", params, [result], [source], rows, loops=4 * team.loops(count))
         return
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)

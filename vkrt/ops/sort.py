@@ -7,15 +7,13 @@ the time grows with the square of the rows' length only. Long rows are left to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from vkrt.ops.arguments import dimension
-from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.broadcast import convert, result_in
 from vkrt.ops.dtypes import FIRST, INT32
 from vkrt.ops.elementwise import compute_dtype
-from vkrt.ops.registry import op
+from vkrt.ops.registry import op, short_lines
 from vkrt.ops.sizes import fail, wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import reshape, viewed
 from vkrt.work.tensor import Tensor, short_name
 
 LONGEST = 2048
@@ -24,10 +22,6 @@ LONGEST = 2048
 def sort_sizes(x, dim, _descending):
     wrap(-1 if dim is None else dim, len(x))
     return x, x
-
-
-def stable_sort_sizes(x, _stable, dim, descending):
-    return sort_sizes(x, dim, descending)
 
 
 def topk_sizes(x, k, dim, _largest, _sorted):
@@ -39,26 +33,21 @@ def topk_sizes(x, k, dim, _largest, _sorted):
     return sizes, sizes
 
 
-def _is_short(args: Sequence[Any]) -> bool:
-    sizes = getattr(args[0], "sizes", ()) if args else ()
-    return max(sizes, default=0) <= LONGEST
-
-
 @op("aten.sort.default", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::sort.values", convert="own", suits=_is_short)
+    further=(INT32,), kernels="aten::sort.values", convert="own", suits=short_lines(LONGEST))
 def _sort(cx, node, x, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
-@op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?", sizes=stable_sort_sizes,
-    dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="own",
-    suits=_is_short)
+@op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?",
+    sizes=lambda x, _stable, *order: sort_sizes(x, *order), dtypes=FIRST, further=(INT32,),
+    kernels="aten::sort.values_stable", convert="own", suits=short_lines(LONGEST))
 def _stable_sort(cx, node, x, _stable, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.topk.default", "self:T k:i dim:i? largest:b? sorted:b?", sizes=topk_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::topk.values", convert="own", suits=_is_short)
+    further=(INT32,), kernels="aten::topk.values", convert="own", suits=short_lines(LONGEST))
 def _topk(cx, node, x, _k, dim, largest, _sorted):
     _ordered(cx, node.outs, x, dim, largest is not False)
 
@@ -68,25 +57,20 @@ def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: b
     values, indices = outs
     if x.rank == 0:
         # To torch a 0-d tensor has one dimension.
-        line = Tensor((1,), x.dtype)
-        reshape(cx, x, line)
         parts = Tensor((1,), values.dtype), Tensor((1,), indices.dtype)
-        _ordered(cx, parts, line, 0, descends)
+        _ordered(cx, parts, viewed(cx, x, (1,)), 0, descends)
         for part, out in zip(parts, outs, strict=True):
             reshape(cx, part, out)
         return
-    dim = dimension(-1 if dim is None else dim, x.rank)
+    dim = wrap(-1 if dim is None else dim, x.rank)
     order = (*(d for d in cx.order_of(x) if d != dim), dim)
     dtype = compute_dtype(x.dtype)
     source = convert(cx, cx.read(x, order), dtype)
     ranks = cx.temporary(x.sizes, "int32", order)
     length = source.grid[2]
-    cx.dispatch("sort_rank", [*ranks.grid, ranks.packed, descends], [ranks], [source],
-                ranks.texels, dtype=short_name(source.dtype), loops=length * 5)
-    direct = values.dtype == dtype
-    first = cx.write(values, order) if direct else cx.temporary(values.sizes, dtype, order)
-    places = cx.write(indices, order)
-    cx.dispatch("sort_place", [*first.grid, first.packed, length, source.packed], [first, places],
-                [source, ranks], first.texels, loops=length * 5)
-    if not direct:
-        convert_into(cx, cx.write(values, order), first)
+    cx.map_texels("sort_rank", ranks, [source], [descends], dtype=short_name(source.dtype),
+                  loops=length * 5)
+    with result_in(cx, dtype, values, order) as first:
+        places = cx.write(indices, order)
+        cx.dispatch("sort_place", [*first.grid, first.packed, length, source.packed],
+                    [first, places], [source, ranks], first.texels, loops=length * 5)

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.strided_copy import MAX_DIMS, Walk, emit
+from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, copy_strided, joined
 from vkrt.work.tensor import Operand
 
-# Size, and stride in elements of the padded memory
-Factor = tuple[int, int]
 # The factors of each dimension, outermost first; a dimension of size 1 has none.
-Dims = tuple[tuple[Factor, ...], ...]
+Dims = tuple[tuple[StridedDim, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Strided:
     @classmethod
     def of(cls, operand: Operand) -> Strided:
         """A whole operand, which is not raw."""
-        return cls(operand, tuple(joined([dim]) for dim in zip(operand.sizes, operand.strides())))
+        return cls(operand, tuple(joined([dim]) for dim in operand.dims()))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -46,9 +44,9 @@ class Strided:
         """The same elements in the same order under other sizes; None where their distances
         would not be regular."""
         left = list(joined(factor for dim in self.dims for factor in dim))
-        dims: list[tuple[Factor, ...]] = []
+        dims: list[tuple[StridedDim, ...]] = []
         for size in reversed(sizes):
-            dim: list[Factor] = []
+            dim: list[StridedDim] = []
             while size > 1:
                 count, stride = left.pop()
                 if count > size:
@@ -90,13 +88,11 @@ class Strided:
 
     def copy_into(self, cx, result: Operand) -> None:
         """Copies the elements to an operand of the same sizes."""
-        factors = [factor for d in result.order for factor in self.dims[d] or ((1, 1),)]
-        emit(cx, result, self.source, Walk(tuple(size for size, _ in factors) or (1,),
-                                           tuple(stride for _, stride in factors) or (1,),
-                                           self.base))
+        dims = [factor for d in result.order for factor in self.dims[d] or ((1, 1),)]
+        copy_strided(cx, result, self.source, dims, self.base)
 
     def can_be_copied(self) -> bool:
-        """Whether one walk goes over it, in any order of its dimensions."""
+        """Whether one dispatch copies it, in any order of its dimensions."""
         return sum(len(dim) for dim in self.dims) <= MAX_DIMS
 
 
@@ -132,14 +128,15 @@ def permutation_of(node: Node) -> tuple[int, ...]:
     if node.op == "aten.t_copy.default":
         return tuple(reversed(order))
     if node.op == "aten.transpose_copy.int":
-        a, b = (d % len(order) for d in node.args[1:3])
+        # A Double may stand where the schema has an int.
+        a, b = (int(d) % len(order) for d in node.args[1:3])
         order[a], order[b] = order[b], order[a]
         return tuple(order)
-    return tuple(d % len(order) for d in node.args[1])
+    return tuple(int(d) % len(order) for d in node.args[1])
 
 
-def _part(factors: tuple[Factor, ...], start: int, count: int, step: int
-          ) -> tuple[tuple[Factor, ...], int] | None:
+def _part(factors: tuple[StridedDim, ...], start: int, count: int, step: int
+          ) -> tuple[tuple[StridedDim, ...], int] | None:
     """The indices start, start + step, .. of a dimension with these factors: their factors, and
     the distance of the first; None where they are not at regular distances."""
     if not factors:
@@ -154,16 +151,3 @@ def _part(factors: tuple[Factor, ...], start: int, count: int, step: int
     else:
         return None
     return None if outer is None else (joined((*outer[0], inner)), outer[1] + base)
-
-
-def joined(factors: Iterable[Factor]) -> tuple[Factor, ...]:
-    """Factors without those of size 1; neighbours that are contiguous become one."""
-    result: list[Factor] = []
-    for size, stride in factors:
-        if size == 1:
-            continue
-        if result and result[-1][1] == size * stride:
-            result[-1] = result[-1][0] * size, stride
-        else:
-            result.append((size, stride))
-    return tuple(result)

@@ -5,9 +5,12 @@ See shaders/common/team.glsl. On CPU drivers each invocation does a row of its o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from vkrt.work.target import GROUP, SMALL_GROUP, Target
+from vkrt.work.tensor import Operand
 
 # One invocation does a row of fewer than `SHORT` texels. A member of a team has at least `EACH`
 # texels, unless lanes would be idle.
@@ -27,19 +30,14 @@ class Team:
     members: int
     side_by_side: bool = False
 
-    @property
-    def params(self) -> list[int]:
-        """The two parameters of team.glsl."""
-        return [self.members, GROUP // self.members if self.side_by_side else 1]
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The variants that can be taken, see `Lowering.share`."""
-        return ("subgroups",) if self.members == GROUP else ()
-
-    def groups(self, rows: int) -> int:
-        """Workgroups for `rows` rows."""
-        return -(-rows // (GROUP // self.members))
+    def dispatch(self, cx, shader: str, params: Sequence, writes: Sequence[Operand],
+                 reads: Sequence[Operand], rows: int, **options: Any) -> None:
+        """Adds the dispatch of NAME_team.comp for `rows` rows, with the two parameters of team.glsl
+        behind `params`; the options are those of `Lowering.share`."""
+        teams = GROUP // self.members
+        cx.share(f"{shader}_team", [*params, self.members, teams if self.side_by_side else 1],
+                 writes, reads, -(-rows // teams),
+                 features=("subgroups",) if self.members == GROUP else (), **options)
 
     def loops(self, count: int) -> int:
         """Iterations of a member's loop over `count` texels, and of a reduction."""

@@ -54,34 +54,23 @@ def hands_round(target: Target) -> bool:
 
 
 def too_large(tuning: Tuning, registers: Mapping[Tile, int]) -> set[Tile]:
-    """The tiles of a family that spill on a device, except the smallest, which is used anyway.
-
-    Args:
-        registers: that an invocation takes with each tile.
-    """
+    """The tiles of a family that spill on a device, by the registers that an invocation takes with
+    each; except the smallest, which is used anyway."""
     least = min(registers, key=lambda tile: registers[tile])
     return {tile for tile, count in registers.items() if count > tuning.registers and tile != least}
 
 
 def too_large_for(tuning: Tuning, source: Operand, registers: Mapping[Tile, int]) -> set[Tile]:
-    """The tiles of a family that spill on a device with a source.
-
-    Args:
-        registers: that an invocation takes with each tile, but for 8-bit numbers in words of 4.
-    """
+    """The tiles of a family that spill on a device with a source, by the registers of each for
+    numbers other than 8-bit ones in words of 4."""
     return too_large(tuning, WORD_REGISTERS if source.dtype == "int32" else registers)
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,
            allowed: Collection[Tile] | None = None, refused: Collection[Tile] = ()) -> Tile:
-    """The fastest tile for `count` products of `rows` rows of `width` pixels with so many channels.
-
-    Args:
-        tuning: the driver's.
-        allowed: the tiles to choose from; None for all.
-        refused: tiles to leave out. If no other is left one of them is chosen: the load then fails
-            and names it.
-    """
+    """The fastest tile for `count` products of `rows` rows of `width` pixels with so many channels,
+    of those allowed (None: of all) and not refused. If no other is left, a refused one is chosen:
+    the load then fails and names it."""
 
     def cost(entry: tuple[Tile, float]) -> float:
         tile, rate = entry
@@ -98,11 +87,8 @@ FEW_ROWS, LONG_ROW = 512, 2048
 
 
 def parts_of_rows(rows: int, count: int, longest: int) -> int:
-    """Into how many equal parts to split each of `rows` rows of `count` texels.
-
-    Args:
-        longest: texels that one invocation may walk over.
-    """
+    """Into how many equal parts to split each of `rows` rows of `count` texels, if one invocation
+    may go over `longest` texels."""
     if not count:
         return 1
     parts = -(-count // longest)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE, ONE_FLOAT, DtypeRule
-from vkrt.ops.pooling import image_sides, x_first
+from vkrt.ops.pooling import image_sides, of_three, x_first
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, need_rank
@@ -102,11 +102,6 @@ def _dispatch(cx, source: Operand, result: Operand, sides: Sizes, out_sides: Siz
     function, align, antialias = how
     taps = math.prod(2 * math.ceil(2 * max(min(step, side), 1)) + 1 if antialias else 4
                      for side, step in zip(sides, steps, strict=True) if step != _KEPT)
-
-    def of_three(numbers: Sequence, trivial: float) -> list:
-        """Numbers of the sides, that of x first, filled up to three."""
-        return [*reversed(numbers), *[trivial] * (3 - len(numbers))]
-
     cx.dispatch("resample", [*of_three(sides, 1), source.grid[2], *of_three(out_sides, 1),
                              result.grid[1], function, *of_three(steps, _KEPT), align, antialias],
                 [result], [source], result.texels, loops=taps)
@@ -126,8 +121,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
     scales = " ".join(f"scales_{side}:f?" for side in "dhw"[-count:])
 
     @op(f"aten.{name}.default", f"self:T output_size:[i]{align} {scales}",
-        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=dtypes,
-        kernels="aten::{}.out")
+        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=dtypes)
     def _by_sizes(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[aligns:], function, aligns and numbers[0], antialias)
 
@@ -151,7 +145,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
 
     @op(f"aten.{name}.vec", f"input:T output_size:[i]?{align} scale_factors:[f]?",
         sizes=lambda x, size, *numbers: _resampled(x, size, numbers[-1], count), dtypes=dtypes,
-        kernels="aten::{}.vec_out", rows=RowRule(row_windows, strip))
+        rows=RowRule(row_windows, strip))
     def _by_either(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[-1] or (None,) * count, function,
                   aligns and numbers[0], antialias)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from vkrt.ops.strided import Strided
-from vkrt.ops.strided_copy import Walk, emit
+from vkrt.ops.strided_copy import copy_strided, joined
 from vkrt.work.tensor import Operand, Tensor, itemsize, row_major
 
 
 def view_order(source: Operand, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order under which the bytes of `source` are a tensor of `sizes`, or None.
-
-    The logical order of the elements stays; `source` is not raw.
-    """
+    """The order under which the bytes of `source`, which is not raw, are a tensor of `sizes` with
+    the same logical order of elements; or None."""
     strides = _split_strides(source, sizes)
     if strides is None:
         return None
@@ -35,8 +33,7 @@ def view_order(source: Operand, sizes: tuple[int, ...]) -> tuple[int, ...] | Non
 
 def _split_strides(source: Operand, sizes: tuple[int, ...]) -> list[int] | None:
     """The stride in `source` of every dimension of a reshape, None where one has none."""
-    joined = Walk(source.sizes, source.strides()).collapsed()
-    dims = list(zip(joined.sizes, joined.strides))
+    dims = list(joined(source.dims()) or ((1, 1),))
     strides = [0] * len(sizes)
     size, stride = dims.pop()
     for d in reversed(range(len(sizes))):
@@ -61,9 +58,7 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
 
     if cx.is_apart(tensor) and cx.leave(tensor, out, view):
         return
-    source = cx.operand(tensor)
-    if source.dtype != out.dtype:
-        source = cx.read(tensor)
+    source = cx.operand(tensor, out.dtype)
     if source.raw:
         cx.alias(out, source, row_major(out.rank))
         return
@@ -74,7 +69,7 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
     if cx.leave(tensor, out, view):
         return
     # The elements of a row-major result are numbered as those of the source are.
-    emit(cx, cx.write(out), source, Walk(source.sizes, source.strides()))
+    copy_strided(cx, cx.write(out), source, source.dims())
 
 
 def viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:

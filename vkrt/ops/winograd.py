@@ -137,12 +137,8 @@ def _bytes(texels: int, target: Target | None = None) -> int:
 
 
 def _fitting(count: int, each: tuple[int, int], third: int, budget: int, target: Target) -> int:
-    """The most of `count` items whose scratch memory has at most `budget` bytes; or 0.
-
-    Args:
-        each: texels of an item in each of two storages.
-        third: texels of a third storage.
-    """
+    """The most of `count` items whose scratch memory has at most `budget` bytes; or 0. Each item
+    takes texels in each of two storages; a third storage has a fixed number."""
     left, most = budget - _bytes(third, target), target.max_buffer_range
     if left < 0 or _bytes(max(third, *each), target) > most:
         return 0
@@ -162,11 +158,8 @@ def _time(tuning: Tuning, family: tuple[Tile, ...], width: int, channels: int, r
 
 
 def choose(layer: Layer, budget: int, target: Target) -> Portion | None:
-    """What to do at a time; None where the direct sum is better or the budget too small.
-
-    Args:
-        budget: bytes of scratch memory that may be used.
-    """
+    """What to do at a time with `budget` bytes of scratch memory; None where the direct sum is
+    better or the budget too small."""
     tuning = target.tuning
     portions = [Portion(_share(layer.rows, layer.strip(budget, target)), layer.channels)]
     if tuning.winograd_parts:

@@ -15,7 +15,7 @@ from vkrt.ops.shared_tiles import LARGE, MOST_SLICES, SMALL
 from vkrt.ops.tiles import invocations
 from vkrt.ops.winograd import GAIN, TEXEL_BYTES, Layer
 from vkrt.work.target import GROUP, Target
-from vkrt.work.tensor import Operand, short_name
+from vkrt.work.tensor import Operand
 from vkrt.work.tuning import Tile
 
 SHADER = "winograd_shared"
@@ -63,24 +63,6 @@ LARGE_GROUP = Group(32)
 SMALL_GROUPS = Group(16, 4), Group(16, 2), Group(16)
 
 
-def suits(cx, layer: Layer, reads: list[Operand], dtype: str) -> bool:
-    """Whether this kernel can do a layer, in less time than a direct sum.
-
-    Args:
-        reads: the source first.
-        dtype: of the result.
-    """
-    return (is_faster(layer, cx.target)
-            and cx.compiled(SHADER, reads, short_name(dtype)) is not None)
-
-
-def is_faster(layer: Layer, target: Target) -> bool:
-    """As `suits`, for a driver that compiles the kernel."""
-    return (target.tuning.shares and target.scratch != "none"
-            and _fits(LARGE_GROUP, target)
-            and time(layer, target) < GAIN * direct_time(layer, target))
-
-
 def tiles_of(layer: Layer) -> tuple[int, int]:
     """Tiles of a row of the result and rows of tiles of an image."""
     return -(-layer.width // TILE), -(-layer.height // TILE)
@@ -120,8 +102,12 @@ def _time(layer: Layer, target: Target, group: Group) -> float:
 
 
 def time(layer: Layer, target: Target) -> float:
-    """What a layer takes, as `winograd.Layer.time`."""
-    return _time(layer, target, group_for(layer, target))
+    """What a layer takes, as `winograd.Layer.time`; infinity where the target does not have the
+    kernel, or a direct sum is better."""
+    if not (target.tuning.shares and target.scratch != "none" and _fits(LARGE_GROUP, target)):
+        return math.inf
+    found = _time(layer, target, group_for(layer, target))
+    return found if found < GAIN * direct_time(layer, target) else math.inf
 
 
 def direct_time(layer: Layer, target: Target) -> float:

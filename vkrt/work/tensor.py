@@ -8,6 +8,7 @@ one storage: that is what a view, a permutation or an in-place operator is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -170,6 +171,17 @@ def row_major(rank: int) -> tuple[int, ...]:
     return tuple(range(rank))
 
 
+def column_major(rank: int) -> tuple[int, ...]:
+    """The order of matrices, in the last two of the dimensions, whose columns are contiguous."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def lifted_order(order: Sequence[int], rank: int) -> tuple[int, ...]:
+    """The order after putting dimensions of size 1 in front, up to `rank`."""
+    missing = rank - len(order)
+    return (*range(missing), *(d + missing for d in order))
+
+
 def channels_last(rank: int) -> tuple[int, ...]:
     """The order [N, spatial.., C] of [N, C, spatial..], the channels packed; rank 3 to 5."""
     return (0, *range(2, rank), 1)
@@ -259,6 +271,11 @@ class Operand:
             stride *= size if self.raw or place else -(-size // 4) * 4
         return tuple(result)
 
+    def dims(self, order: Iterable[int] | None = None) -> tuple[tuple[int, int], ...]:
+        """Size and stride of every dimension, in the logical order or in another one."""
+        dims = tuple(zip(self.sizes, self.strides()))
+        return dims if order is None else tuple(map(dims.__getitem__, order))
+
     def lies_as(self, order: tuple[int, ...]) -> bool:
         """Whether the bytes are the same as those of a (padded) operand with this order.
 
@@ -281,6 +298,18 @@ class Operand:
     def as_rows(self) -> Operand:
         """The same bytes as a padded, row-major operand: they must lie so already."""
         return replace(self, order=row_major(len(self.sizes)), raw=False)
+
+    def along(self, dim: int) -> tuple[bool, int, int]:
+        """How kernels go along a dimension: whether it is the packed one; how many texels, or
+        elsewhere indices, it has; and how many texels one of these is from the next."""
+        if dim == self.order[-1]:
+            return True, self.grid[2], 1
+        return False, self.sizes[dim], self.strides()[dim] // 4
+
+    def lifted(self, rank: int) -> Operand:
+        """The same bytes with dimensions of size 1 put in front, up to `rank`."""
+        missing = rank - len(self.sizes)
+        return self.with_view((1,) * missing + self.sizes, lifted_order(self.order, rank))
 
     def with_view(self, sizes, order) -> Operand:
         """The same bytes under other logical sizes; the caller vouches for it."""

@@ -64,13 +64,8 @@ def weight_table_of(prepacks: Sequence[Prepack], steps: Sequence[Step],
 
 
 def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
-    """Bytes to copy of a slice of a constant, where the weight lies as in the file.
-
-    Behind the last slice come the zeros that fill the weight's storage; slices do not overlap.
-
-    Args:
-        start, nbytes: of the slice, in the constant.
-    """
+    """Bytes to copy of a slice of a constant, where the weight lies as in the file: behind the last
+    slice come the zeros that fill the weight's storage."""
     constant = record.constant
     last = start + nbytes == constant.nbytes
     return nbytes + (record.target.storage.nbytes - constant.nbytes if last else 0)

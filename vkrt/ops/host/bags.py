@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 
@@ -39,12 +40,8 @@ def bag_sizes(weight, indices, offsets, mode, factors, include_last, padding):
 def embedding_bag(weight, indices, offsets, _by_frequency=None, mode=0, _sparse=None, factors=None,
                   include_last=False, padding=-1):
     """Every bag is the rows from its offset up to that of the next bag; a bag without rows is 0.
-
     The bag of each index is only given where torch gives it. Of equal largest elements the row of
-    the first one is given.
-    """
-    import numpy as np
-
+    the first one is given."""
     if indices.size and indices.min() < 0:
         raise IndexError(f"index {indices.min()} is out of bounds for {len(weight)} rows")
     ends = np.append(offsets[1:], [] if include_last else indices.size).astype(np.int64)

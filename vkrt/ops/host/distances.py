@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import broadcast, fail, need_broadcast, need_rank, unsupported
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def _distance(away: np.ndarray, order: float) -> np.ndarray:
     """The norm over the last dimension, summed in float64."""
-    import numpy as np
-
     away = np.abs(away.astype(np.float64))
     if order == 0:
         return (away != 0).sum(-1)
@@ -63,8 +58,6 @@ def row_sizes(x, order):
 
 @host_kernel("aten::_pdist_forward.out", "self:T p:f?", sizes=row_sizes, dtypes=ANY)
 def distances_of_rows(x, order=2.0):
-    import numpy as np
-
     first, second = np.triu_indices(len(x), 1)
     return _distance(x[first] - x[second], order)
 
@@ -78,8 +71,6 @@ def scattered_sizes(x, mask, _source):
              dtypes=ANY, broadcasts="self mask")
 def masked_scatter(x, mask, source):
     """The elements of the source, one after the other, where the mask is true."""
-    import numpy as np
-
     sizes = np.broadcast_shapes(x.shape, mask.shape)
     result, mask = np.broadcast_to(x, sizes).copy(), np.broadcast_to(mask, sizes)
     count = int(mask.sum())
@@ -97,6 +88,4 @@ def dropped_sizes(x, _probability, train):
 
 @host_kernel("aten::native_dropout.out", "input:T p:f train:b?", sizes=dropped_sizes, dtypes=ANY)
 def not_dropped(x, _probability, _train=None):
-    import numpy as np
-
     return x, np.ones(x.shape, bool)

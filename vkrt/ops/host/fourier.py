@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # What torch divides by: nothing, the root of the number of elements, or that number
 NONE, ROOT, COUNT = range(3)
@@ -63,16 +59,12 @@ def _complex(pairs: np.ndarray) -> np.ndarray:
 
 
 def _pairs(numbers: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     return np.stack([numbers.real, numbers.imag], -1)
 
 
 @host_kernel("aten::_fft_r2c.out", "self:T dim:[i] normalization:i onesided:b", sizes=real_sizes,
              dtypes=ANY)
 def forward_of_reals(x, dims, normalization, onesided):
-    import numpy as np
-
     x = x.astype(np.float64)
     result = np.fft.rfftn(x, axes=dims) if onesided else np.fft.fftn(x, axes=dims)
     return _pairs(result * _scale([x.shape[dim] for dim in dims], normalization))
@@ -81,8 +73,6 @@ def forward_of_reals(x, dims, normalization, onesided):
 @host_kernel("aten::_fft_c2r.out", "self:T dim:[i] normalization:i last_dim_size:i",
              sizes=back_sizes, dtypes=ANY)
 def back_to_reals(x, dims, normalization, count):
-    import numpy as np
-
     lengths = [*(x.shape[dim] for dim in dims[:-1]), count]
     result = np.fft.irfftn(_complex(x), lengths, axes=dims, norm="forward")
     return result * _scale(lengths, normalization)
@@ -91,8 +81,6 @@ def back_to_reals(x, dims, normalization, count):
 @host_kernel("aten::_fft_c2c.out", "self:T dim:[i] normalization:i forward:b", sizes=pair_sizes,
              dtypes=ANY)
 def of_pairs(x, dims, normalization, forward):
-    import numpy as np
-
     numbers = _complex(x)
     result = (np.fft.fftn(numbers, axes=dims) if forward
               else np.fft.ifftn(numbers, axes=dims, norm="forward"))

@@ -5,23 +5,19 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.parts import diagonal_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scatter import index_put_sizes, number_sizes, scatter_sizes
 from vkrt.ops.sizes import need_sizes
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 @host_kernel("aten::index_put.out", "self:T indices:[T.int32?] values:T accumulate:b?",
              sizes=index_put_sizes, dtypes=ANY)
 def index_put(x, indices, values, accumulate=False):
-    import numpy as np
-
     result = x.copy()
     # Where indexed dimensions are not neighbours, torch puts the new ones in front, as numpy does.
     place: Any = tuple(slice(None) if index is None else index for index in indices)
@@ -34,8 +30,6 @@ def index_put(x, indices, values, accumulate=False):
 
 def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
     """Places for every element of `index`, which names them in dimension `dim`."""
-    import numpy as np
-
     places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
     return tuple(places)
@@ -43,15 +37,11 @@ def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def _lines(*arrays):
     """The arrays, 0-d ones as 1-d: to torch 0-d tensors have one dimension."""
-    import numpy as np
-
     return [array.reshape(1) if isinstance(array, np.ndarray) and array.ndim == 0 else array
             for array in arrays]
 
 
 def _scattered(x, dim, index, source, add: bool):
-    import numpy as np
-
     result, index, source = _lines(x.copy(), index, source)
     place = _along(int(dim), index)
     if isinstance(source, np.ndarray):
@@ -90,8 +80,6 @@ def diagonal_scatter_sizes(x, source, offset, dim1, dim2):
              sizes=diagonal_scatter_sizes, dtypes=ANY)
 def diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
     """x with the elements of the source where the indices in two dimensions are `offset` apart."""
-    import numpy as np
-
     result, offset = x.copy(), int(offset)
     diagonal = np.arange(source.shape[-1])
     moved = np.moveaxis(result, (int(dim1), int(dim2)), (-2, -1))

@@ -1,4 +1,5 @@
-"""Host kernels of elements that the data choose: their number decides the sizes of the results.
+"""Host kernels whose data decide how many elements a result has: those that are not zero, those
+that a mask chooses, repeated ones.
 
 A `count` is the number that the sizes of the run say. Where the data have another number, the run
 has to begin anew: see `vkrt.method.counts`.
@@ -6,15 +7,11 @@ has to begin anew: see `vkrt.method.counts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkrt.ops.dtypes import ANY, INDEX
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import at_least, broadcast
+from vkrt.ops.sizes import at_least, broadcast, need_rank
 from vkrt.work.limits import CountFound
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def places_sizes(x, size, _other):
@@ -26,8 +23,6 @@ def places_sizes(x, size, _other):
 def nonzero_static(x: np.ndarray, size: int, fill: int | None = None) -> np.ndarray:
     """The first `size` places that are not zero, a row of indices for each; rows that are left over
     have the fill value (by default -1)."""
-    import numpy as np
-
     result = np.full((int(size), x.ndim), -1 if fill is None else fill)
     # A 0-d array has one place, of no indices.
     found = np.argwhere(x)[:int(size)]
@@ -44,24 +39,16 @@ def check_count(number: int, expected: int, found: int) -> None:
 @host_kernel("aten::nonzero.out", "self:T count:i number:i", sizes=places_sizes, dtypes=ANY)
 def nonzero(x: np.ndarray, count: int, number: int) -> np.ndarray:
     """The places of all elements that are not zero, a row of indices for each."""
-    import numpy as np
-
     places = np.argwhere(x)
     check_count(number, count, len(places))
     return places
 
 
-def index_sizes(mask, count, _number):
-    return ((at_least(count, 0, "count"),),) * len(mask)
-
-
-@host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", sizes=index_sizes,
-             dtypes=INDEX)
+@host_kernel("vkrt.mask_places.default", "mask:T.bool count:i number:i", dtypes=INDEX,
+             sizes=lambda mask, count, _number: ((at_least(count, 0, "count"),),) * len(mask))
 def mask_places(mask: np.ndarray, count: int, number: int) -> tuple[np.ndarray, ...]:
     """The places of all elements that are true, an array of indices for each dimension. A mask
     among indices stands for these arrays."""
-    import numpy as np
-
     places = np.nonzero(mask)
     check_count(number, count, len(places[0]))
     return places
@@ -76,8 +63,26 @@ def selected_sizes(x, mask, count, _number):
              sizes=selected_sizes, dtypes=ANY)
 def masked_select(x: np.ndarray, mask: np.ndarray, count: int, number: int) -> np.ndarray:
     """All elements of x for which the mask is true; x and the mask are broadcast together."""
-    import numpy as np
-
     x, mask = np.broadcast_arrays(x, mask)
     check_count(number, count, int(np.count_nonzero(mask)))
     return x[mask]
+
+
+def repeated_sizes(repeats, count, _number):
+    need_rank(repeats, 1, "repeats")
+    return ((at_least(count, 0, "output_size"),),)
+
+
+@host_kernel("aten::repeat_interleave.Tensor_out", "repeats:T.int32 output_size:i number:i?",
+             sizes=repeated_sizes, dtypes=ANY)
+def repeat_interleave(repeats: np.ndarray, count: int, number: int | None = None) -> np.ndarray:
+    """Each number from 0 on, as often as its element of `repeats` says. The program says how many
+    these are, or the data do: then it is count `number`."""
+    if (repeats < 0).any():
+        raise IndexError(f"repeats of {repeats.min()}")
+    found = int(repeats.sum())
+    if number is not None:
+        check_count(number, count, found)
+    elif found != count:
+        raise IndexError(f"repeats of {found} in all, and an output_size of {count}")
+    return np.repeat(np.arange(len(repeats)), repeats)

@@ -7,16 +7,13 @@ begins with the system's entropy, and begins anew with `manual_seed`.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from vkrt.ops.arguments import INT_MAX, INT_MIN
 from vkrt.ops.concat import filled_sizes
 from vkrt.ops.dtypes import ANY, FLOATS, DtypeRule
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import at_least, fail, same, unsupported
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # Rounded to a half, a number below 1 could become 1.
 _UNIFORM = DtypeRule(lambda _args: frozenset({"float32"}))
@@ -26,8 +23,6 @@ _NORMAL = DtypeRule(lambda _args: FLOATS)
 @cache
 def _sequence() -> np.random.Generator:
     """The numbers of the process, for any thread."""
-    import numpy as np
-
     return np.random.Generator(np.random.Philox())
 
 
@@ -40,8 +35,6 @@ def manual_seed(seed: int) -> None:
     Raises:
         ValueError: the seed is negative.
     """
-    import numpy as np
-
     generator = _sequence().bit_generator
     generator.state = np.random.Philox(seed).state
 
@@ -49,8 +42,6 @@ def manual_seed(seed: int) -> None:
 @host_kernel("aten::rand.out", "size:[i] *:*", sizes=filled_sizes, dtypes=_UNIFORM)
 def uniform_of_sizes(size, *_how):
     """From 0 up to 1, which is left out."""
-    import numpy as np
-
     return _sequence().random(tuple(size), np.float32)
 
 
@@ -73,8 +64,6 @@ def ones_by_their_chances(x, *_how):
 @host_kernel("aten::randn.out", "size:[i] *:*", sizes=filled_sizes, dtypes=_NORMAL)
 def normal_of_sizes(size, *_how):
     """With mean 0 and variance 1."""
-    import numpy as np
-
     return _sequence().standard_normal(tuple(size), np.float32)
 
 

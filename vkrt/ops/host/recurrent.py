@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail
 
@@ -21,14 +22,11 @@ def delta_sizes(query, key, value, decay, beta, state):
     return (tuple(value), tuple(state))
 
 
-@host_kernel("llama::gated_delta_rule.out",
-             "query:T key:T value:T decay:T beta:T initial_state:T", sizes=delta_sizes,
-             dtypes=ONE_FLOAT)
+@host_kernel("llama::gated_delta_rule.out", "query:T key:T value:T decay:T beta:T initial_state:T",
+             sizes=delta_sizes, dtypes=ONE_FLOAT)
 def gated_delta_rule(query, key, value, decay, beta, state):
     """For each token the matrix decays, and is corrected by the difference between the token's
     value and the matrix's product with its key. The result is the product with the query."""
-    import numpy as np
-
     state = state.copy()
     result = np.empty_like(value)
     for token in range(query.shape[2]):

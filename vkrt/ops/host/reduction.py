@@ -5,21 +5,15 @@ Floats are summed in float64, as torch does on the CPU. NaN is greater than ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.host import np
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scan import running_sizes
 from vkrt.ops.sort import sort_sizes, topk_sizes
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 def _wide(x: np.ndarray) -> type:
     """The dtype in which sums and products of an array are kept."""
-    import numpy as np
-
     return np.float64 if x.dtype.kind == "f" else np.int64
 
 
@@ -30,22 +24,16 @@ def line_of(x: np.ndarray) -> np.ndarray:
 
 @host_kernel("aten::cumsum.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_sum(x, dim, _dtype=None):
-    import numpy as np
-
     return np.cumsum(line_of(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
 @host_kernel("aten::cumprod.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_product(x, dim, _dtype=None):
-    import numpy as np
-
     return np.cumprod(line_of(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
 def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     """Indices that sort; equal elements stay in their order."""
-    import numpy as np
-
     if not descending:
         return np.argsort(x, dim, kind="stable")
     turned = np.argsort(np.flip(x, dim), dim, kind="stable")
@@ -54,8 +42,6 @@ def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
 
 @host_kernel("aten::sort.values", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=ANY)
 def sort(x, dim=-1, descending=False):
-    import numpy as np
-
     line = line_of(x)
     order = order_of(line, int(dim), bool(descending))
     return np.take_along_axis(line, order, int(dim)).reshape(x.shape), order.reshape(x.shape)
@@ -70,8 +56,6 @@ def sort_stable(x, _stable=None, dim=-1, descending=False):
 @host_kernel("aten::topk.values", "self:T k:i dim:i? largest:b? sorted:b?",
              sizes=topk_sizes, dtypes=ANY)
 def topk(x, k, dim=-1, largest=True, _sorted=True):
-    import numpy as np
-
     line, dim = line_of(x), int(dim)
     order = np.take(order_of(line, dim, bool(largest)), range(int(k)), dim)
     values = np.take_along_axis(line, order, dim)
@@ -81,8 +65,6 @@ def topk(x, k, dim=-1, largest=True, _sorted=True):
 @host_kernel("aten::logcumsumexp.out", "self:T dim:i", sizes=running_sizes, dtypes=ANY)
 def running_log_sum(x, dim):
     """log of the running sum of exponentials."""
-    import numpy as np
-
     return np.logaddexp.accumulate(line_of(x).astype(np.float64), int(dim)).reshape(x.shape)
 
 
@@ -92,8 +74,6 @@ def extreme_so_far_sizes(x, dim):
 
 def _extreme_so_far(x: np.ndarray, dim: int, extreme: np.ufunc) -> tuple[np.ndarray, np.ndarray]:
     """The running extreme and where it is: of equal elements, or after a NaN, the last one."""
-    import numpy as np
-
     line = np.moveaxis(line_of(x), dim, -1)
     is_extreme = (line == extreme.accumulate(line, -1)) | (line != line)
     places = np.maximum.accumulate(np.where(is_extreme, np.arange(line.shape[-1]), 0), -1)
@@ -104,13 +84,9 @@ def _extreme_so_far(x: np.ndarray, dim: int, extreme: np.ufunc) -> tuple[np.ndar
 
 @host_kernel("aten::cummax.out", "self:T dim:i", sizes=extreme_so_far_sizes, dtypes=ANY)
 def running_maximum(x, dim):
-    import numpy as np
-
     return _extreme_so_far(x, int(dim), np.maximum)
 
 
 @host_kernel("aten::cummin.out", "self:T dim:i", sizes=extreme_so_far_sizes, dtypes=ANY)
 def running_minimum(x, dim):
-    import numpy as np
-
     return _extreme_so_far(x, int(dim), np.minimum)

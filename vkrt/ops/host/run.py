@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.ops.host import np
 from vkrt.ops.registry import operator
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> None:
@@ -24,8 +22,6 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
         InputError: an index in the data is outside of what it indexes.
         FormatError: arguments that do not fit together.
     """
-    import numpy as np
-
     found = operator(name)
     if found is None or not found.is_host:
         raise UnsupportedError(f"vkrt has no host kernel {name}")
