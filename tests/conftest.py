@@ -53,6 +53,13 @@ def pytest_report_header(config):
             *header_of(seed)]
 
 
+def pytest_itemcollected(item):
+    """A test that takes the fixture `device` needs a driver; one marked `dealt` says so itself."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else ()
+    if "device" in set(item.fixturenames) - set(parameters) and "dealt" not in item.keywords:
+        item.add_marker("driver")
+
+
 def pytest_collection_modifyitems(config, items):
     kept = dealt(items)
     taken = set(kept)

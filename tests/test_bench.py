@@ -11,11 +11,10 @@ from vkrt.cli import bench
 from vkrt.cli import main as cli
 from vkrt.method.arguments import TensorInfo
 
-driver = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
 
 
-@driver
+@pytest.mark.driver
 def test_command(capsys):
     assert cli.main(["bench", MLP, str(MODELS / "toy.pte"), "--runs", "2"]) == 0
     out = capsys.readouterr().out
@@ -28,7 +27,7 @@ def test_command(capsys):
     assert (result["cold"] is None) == bool(result["cold_why"])
 
 
-@driver
+@pytest.mark.driver
 @pytest.mark.parametrize(("arguments", "words"), [
     ((MLP, "--runs", "0"), "0 runs"),
     ((MLP, "--method", "backward"), "no method 'backward'"),

@@ -151,7 +151,6 @@ def test_without_a_signal_nothing_ends():
 # Submissions
 
 
-@pytest.mark.driver
 def test_submissions_are_short(device):
     """Also on CPU drivers, where nothing but the user waits for the end of one; same bits."""
     if device.info.type != "cpu":
@@ -172,7 +171,6 @@ def test_submissions_are_short(device):
         whole.close()
 
 
-@pytest.mark.driver
 def test_runs_that_change_a_state_are_whole(device):
     """An interruption between two submissions would leave the state half changed."""
     policy = policy_of(device.info)

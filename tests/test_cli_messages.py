@@ -50,7 +50,6 @@ def test_without_a_command_they_are_listed(capsys):
 # Devices and drivers
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("command", ["info", "run"])
 def test_a_device_that_is_not_there(capsys, device, command):
     assert cli.main([command, MLP, "--device", "a card"]) == cli.EXIT_USAGE
@@ -59,7 +58,6 @@ def test_a_device_that_is_not_there(capsys, device, command):
     assert f"{device.info.index} is {device.info.name} ({device.info.type})" in error
 
 
-@pytest.mark.driver
 def test_types_are_names_of_devices(capsys, device):
     for name in (device.info.type, device.info.type.upper()):
         with vkrt.Device.open(name) as opened:

@@ -125,7 +125,6 @@ def test_a_stream_that_nobody_reads():
     Progress(Broken()).say("loading ..")
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("end", ["finish", "close"])
 def test_kernels_in_the_making_are_counted(device, monkeypatch, end):
     """Those of a load, until they are there or nobody wants them any more."""
@@ -196,7 +195,6 @@ def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_p
 # What on_progress= hears
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "direct"}, {"weights": "copy"},
                                      {"memory_budget": "smallest"}], ids=str)
 def test_progress_of_a_load(device, load, monkeypatch, options):
@@ -222,7 +220,6 @@ def test_progress_of_a_load(device, load, monkeypatch, options):
     assert loud.run(x)[0].tobytes() == expected.tobytes() and len(heard) == count
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights", ["direct", "copy"])
 def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
     monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
@@ -238,7 +235,6 @@ def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
         assert live_objects() == before
 
 
-@pytest.mark.driver
 def test_progress_of_compiling(device, tmp_path):
     out, heard = tmp_path / "mlp.vkx", []
     done = vkrt.compile(MLP, out, device=device, on_progress=lambda *words: heard.append(words))

@@ -153,7 +153,6 @@ def test_a_cache_that_is_read_and_then_written_is_named():
 # On a device
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_count_is_right(load, name, storage):
@@ -164,7 +163,6 @@ def test_every_count_is_right(load, name, storage):
     assert program.memory.measured_peak <= program.memory.planned_peak
 
 
-@pytest.mark.driver
 def test_the_first_call_needs_what_is_planned(load):
     """It begins at the bounds."""
     program = load("cases/by_masks")
@@ -173,7 +171,6 @@ def test_the_first_call_needs_what_is_planned(load):
     assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "smallest"},
                                      {"prefer": "memory"}, {"fusions": "off"}])
 def test_options(load, options):
@@ -183,7 +180,6 @@ def test_options(load, options):
     assert program.memory.measured_peak <= program.memory.planned_peak
 
 
-@pytest.mark.driver
 def test_states_change_once_however_often_a_run_begins(load):
     """A row goes into a cache before the count is known, and a sum is added behind it."""
     program = load("counted")
@@ -193,7 +189,6 @@ def test_states_change_once_however_often_a_run_begins(load):
         program.reset_state()
 
 
-@pytest.mark.driver
 def test_ways_to_run(load):
     program = load("cases/repeated")
     (inputs, expected), (others, sizes), *_ = all_calls("repeated")
@@ -208,7 +203,6 @@ def test_ways_to_run(load):
     assert "repeat_interleave" in str(program.profile(*inputs))
 
 
-@pytest.mark.driver
 def test_what_the_program_does_not_allow_is_refused(load):
     program = load("cases/repeated")
     (x, times), _ = reference_of("cases/repeated")

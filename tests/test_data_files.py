@@ -12,8 +12,6 @@ import vkrt
 from vkrt.cli.main import main
 from vkrt.compiler.description import Description
 
-driver = pytest.mark.driver
-
 
 def run(path, data, device, name, **options):
     """Runs the program; returns its memory report, after comparing the result."""
@@ -26,7 +24,6 @@ def run(path, data, device, name, **options):
     return memory
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("files", [1, 3])
 def test_storages(storage, files, device, tmp_path):
@@ -34,7 +31,6 @@ def test_storages(storage, files, device, tmp_path):
     run(path, data if files > 1 else data[0], device, "conv_mix", storage=storage)
 
 
-@driver
 @pytest.mark.parametrize("options", [
     {"weights": "auto"}, {"weights": "map"}, {"weights": "direct"}, {"weights": "copy"},
     {"weights": "stream"}, {"memory_budget": "smallest"}, {"order": "eager", "weights": "copy"},
@@ -53,14 +49,12 @@ def test_ways(options, device, tmp_path, exact_sizes):
         assert (memory.weights, memory.planned_peak) == (whole.weights, whole.planned_peak)
 
 
-@driver
 def test_from_bytes(device, tmp_path):
     path, data = split("mlp", tmp_path, 2)
     run(path.read_bytes(), [item.read_bytes() for item in data], device, "mlp")
     run(path, bytearray(split("mlp", tmp_path)[1][0].read_bytes()), device, "mlp")
 
 
-@driver
 def test_exported(device):
     """A program whose constants the exporter put into a file."""
     path = need_model("mlp-ext.pte")
@@ -72,7 +66,6 @@ def test_exported(device):
     assert vkrt.verify(path, data) == 8
 
 
-@driver
 def test_a_file_that_changes(load, tmp_path):
     """Streamed weights are read in every run: a file cut meanwhile is an error, no crash."""
     path, (data,) = split("mlp", tmp_path)
@@ -160,7 +153,6 @@ def external_mean(tmp_path, layout=(6, [1, 4], [0, 1]), nbytes=16):
     return path, data
 
 
-@driver
 @pytest.mark.parametrize("layout", [None, (6, [1, 4], [0, 1])])
 def test_constants_of_the_program_itself(layout, load, tmp_path):
     path, data = external_mean(tmp_path, layout)
@@ -177,7 +169,7 @@ def test_constants_of_the_program_that_do_not_fit(changes, tmp_path):
     refused(path, None, "'net.offset'.*data_path")
 
 
-@driver
+@pytest.mark.driver
 def test_command(capsys, tmp_path):
     path, data = split("mlp", tmp_path, 2)
     files = [word for item in data for word in ("--data", str(item))]

@@ -26,7 +26,6 @@ def models():
     return [Model.of(name, (MODELS / f"{name}.pte").read_bytes()) for name in NAMES]
 
 
-@pytest.mark.driver
 def test_damaged_programs(models, device, tmp_path):
     """Each of them runs, is refused with a documented exception, or is too large to be run."""
     outcomes = Counter()
@@ -39,7 +38,6 @@ def test_damaged_programs(models, device, tmp_path):
     assert outcomes["ran"] and outcomes["FormatError"]
 
 
-@pytest.mark.driver
 def test_a_reach_beyond_memory_is_a_finding(device, tmp_path, monkeypatch):
     """It is none of the exceptions that a program may be refused with."""
     data = bytearray((MODELS / "elementwise.pte").read_bytes())

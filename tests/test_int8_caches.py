@@ -22,8 +22,6 @@ from vkrt.text.model import LanguageModel, Session
 from vkrt.text.tokenizer import Tokenizer
 from vkrt.work.tensor import Storage, round_up
 
-driver = pytest.mark.driver
-
 
 @pytest.fixture
 def load(load):
@@ -42,7 +40,6 @@ def steps():
     return calls_of("llama", "step")
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
@@ -58,7 +55,6 @@ def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
     assert {array.nbytes for array in program.save_state().values()} == {kept}
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "bound"), [
     ("llama_static", 0.02), ("kept_attention", 0.05), ("kept_ring", 0.05)])
@@ -73,7 +69,6 @@ def test_planned_is_measured(name, bound, storage, load):
     assert program.memory.state < floats.memory.state
 
 
-@driver
 @pytest.mark.parametrize(("name", "bound"), [
     ("llama_mini-base", 0.02), ("llama_mini_4w-base", 0.02), ("llama_mini_8da4w-base", 0.03)])
 def test_larger_ones(name, bound, load):
@@ -81,7 +76,6 @@ def test_larger_ones(name, bound, load):
     follow(load(path), calls_of(path, "step"), bound)
 
 
-@driver
 @pytest.mark.parametrize("options", [{}, {"memory_budget": "smallest"}][:1 if QUICK else None],
                          ids=str)
 def test_a_real_model_writes_the_same_text(options, load):
@@ -98,7 +92,6 @@ def test_a_real_model_writes_the_same_text(options, load):
     assert nbytes[1] < 0.27 * nbytes[0]
 
 
-@driver
 def test_a_prompt_in_pieces_leaves_the_same_caches(load):
     """To the rounding of the numbers that are quantized."""
     program, found = load(), []
@@ -115,7 +108,6 @@ def test_a_prompt_in_pieces_leaves_the_same_caches(load):
 # States
 
 
-@driver
 def test_saved_states_are_what_is_kept(load, steps):
     program = load()
     with program.new_state() as other:
@@ -133,7 +125,6 @@ def test_saved_states_are_what_is_kept(load, steps):
         assert not any(array.any() for array in program.save_state().values())
 
 
-@driver
 def test_a_state_of_the_other_precision_is_refused(load):
     program, floats = load(), load(cache="float")
     for one, other, text in ((program, floats, r"expected float32\[1, 24, 2, 8\], got int8"),
@@ -142,7 +133,6 @@ def test_a_state_of_the_other_precision_is_refused(load):
             other.load_state(one.save_state())
 
 
-@driver
 def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     program = load(device=discrete)
     follow(program, steps[:2])
@@ -152,7 +142,6 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     follow(program, steps[2:])
 
 
-@driver
 def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path, monkeypatch):
     monkeypatch.setattr(zeros, "_is_zero", lambda *_args: False)
     initial = graph_of_file("llama").states[0].initial
@@ -174,7 +163,6 @@ def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path
 # Files
 
 
-@driver
 def test_compiled_programs_and_cached_plans_keep_them_so(device, tmp_path, monkeypatch):
     monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
     path, out = MODELS / "kept_attention.pte", tmp_path / "net.vkx"

@@ -11,8 +11,6 @@ from vkrt.method.instances import Instances
 from vkrt.method.lru_cache import LruCache
 from vkrt.runtime.external import LEAST
 
-driver = pytest.mark.driver
-
 
 def filled(max_bytes, *sizes):
     cache = LruCache(max_bytes)
@@ -64,7 +62,6 @@ def bound(monkeypatch):
     return done
 
 
-@driver
 @pytest.mark.parametrize("kept", [False, True], ids=["planned", "cached plan"])
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
 def test_a_method_outlives_its_further_states(count, kept, device, load, tmp_path, monkeypatch):
@@ -90,7 +87,6 @@ def test_a_method_outlives_its_further_states(count, kept, device, load, tmp_pat
         same_bits(program.run(x), wanted)
 
 
-@driver
 def test_a_ninth_state_costs_what_the_others_do(load, bound):
     x = np.ones((1, 6), np.float32)
     program = load("buffers")
@@ -114,7 +110,7 @@ def test_a_ninth_state_costs_what_the_others_do(load, bound):
 # Buffers of the host's
 
 
-@driver
+@pytest.mark.driver
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
 def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
     """Instances over buffers take the place of no others, also where they are many."""

@@ -86,7 +86,6 @@ def test_names_in_a_tree(spec, expected):
     assert names.names_of(program, plan)[0] == (expected or ("input_0", "input_1", "input_2"))
 
 
-@pytest.mark.driver
 def test_names_are_kept_with_a_plan(device, tmp_path, monkeypatch):
     monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
     seen = []
@@ -100,7 +99,6 @@ def test_names_are_kept_with_a_plan(device, tmp_path, monkeypatch):
 # Calls
 
 
-@pytest.mark.driver
 def test_every_way_to_call(program, values, arrays):
     expected = program.run(*values.values())
     np.testing.assert_allclose(expected[0], arrays["out0"], rtol=1e-5, atol=1e-5)
@@ -117,7 +115,6 @@ def test_every_way_to_call(program, values, arrays):
     assert program.profile(values, repeat=1).steps
 
 
-@pytest.mark.driver
 def test_inputs_of_one_value_may_be_left_out(load):
     opened = load("numbers")
     infos = opened.metadata().inputs
@@ -128,7 +125,6 @@ def test_inputs_of_one_value_may_be_left_out(load):
     same_bits(opened.run(some), expected)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("call", "message"), [
     (lambda p, v: p(v["rows"], mask=v["mask"]), "'shift' is missing"),
     (lambda p, v: p(v["rows"], rows=v["rows"], mask=v["mask"], shift=v["shift"]),
@@ -206,7 +202,6 @@ def test_tensors_of_torch_without_a_copy():
     assert lines[2].endswith("got float64[2,4]; pass x.to(torch.float32)")
 
 
-@pytest.mark.driver
 def test_without_torch(program, values, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(vkrt.InputError, match="needs PyTorch.*pip install torch"):

@@ -21,7 +21,6 @@ def bound_of(name: str) -> float:
     return 1e-4 if name.startswith("quantized") else 1e-5
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_results(path, load):
     program, (inputs, expected) = load(path), reference_of(path)

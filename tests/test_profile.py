@@ -16,7 +16,6 @@ from vkrt.ops.flops import flops_of
 from vkrt.vk import live_objects
 from vkrt.work.records import Dispatch
 
-driver = pytest.mark.driver
 CLOCKS = ("device", "host")
 
 
@@ -25,7 +24,6 @@ def clock_or_skip(device, clock):
         pytest.skip("the device has no timestamps")
 
 
-@driver
 @pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
 def test_every_step_is_timed(device, load, name, clock):
@@ -48,7 +46,6 @@ def test_every_step_is_timed(device, load, name, clock):
     same_bits(before, after)
 
 
-@driver
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
     clock_or_skip(device, clock)
@@ -63,7 +60,6 @@ def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
     assert starts == sorted(starts)
 
 
-@driver
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_streamed_weights(device, load, clock):
     """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
@@ -81,7 +77,6 @@ def test_streamed_weights(device, load, clock):
     same_bits(expected, program.run(*inputs))
 
 
-@driver
 def test_bytes_and_flops(load):
     """Of a linear layer [3, 30] x [64, 30] they are known."""
     inputs, _ = reference_of("mlp")
@@ -103,7 +98,6 @@ def test_bytes_and_flops(load):
         [s for s in profile.steps if s.operator == "aten.linear.default"])
 
 
-@driver
 def test_table_and_json(load, on_host):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs)
@@ -116,7 +110,6 @@ def test_table_and_json(load, on_host):
     assert data["operators"][0]["seconds"] == max(t["seconds"] for t in data["operators"])
 
 
-@driver
 def test_wrong_arguments(device):
     with vkrt.load(MODELS / "mlp.pte", device) as program:
         x = np.zeros((3, 30), np.float32)
@@ -148,7 +141,6 @@ def test_ceiling():
     assert whole.of_cores(8) is whole
 
 
-@driver
 def test_trace(device, tmp_path, capsys, on_host):
     """Valid JSON in the trace event format, with the load, the memory and every step."""
     target = tmp_path / "trace.json"
@@ -172,7 +164,7 @@ def test_trace(device, tmp_path, capsys, on_host):
     assert {e["name"] for e in steps} >= {"aten::sort.values", "aten::cumsum.out"}
 
 
-@driver
+@pytest.mark.driver
 def test_command(capsys):
     model = str(MODELS / "toy.pte")
     assert cli.main(["run", model, "--profile"]) == 0

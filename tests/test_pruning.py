@@ -122,7 +122,6 @@ def test_a_kernel_of_many_kinds_gets_small():
     assert len(pruned(shader.spirv, specs)) < len(shader.spirv) / 5
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("name", ["conv_mix", "toy", "shapes", "pools"])
 @pytest.mark.parametrize("specialize", ["few", "all"])
 def test_the_same_bits_as_of_whole_modules(name, specialize, device, monkeypatch):

@@ -228,7 +228,6 @@ def test_info_compiles_smaller_kernels(at_most):
     assert f"  note: the driver does not compile {REFUSED}: smaller kernels are used\n0\n" in said
 
 
-@pytest.mark.driver
 def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tmp_path):
     """It begins anew; what it knew and met again is an error."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -250,7 +249,6 @@ def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tm
     assert len(begun) == 1
 
 
-@pytest.mark.driver
 def test_what_is_known_is_looked_up(device, monkeypatch, tmp_path):
     """Every new shape asks: without a digest, and without sorting anew."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -62,7 +62,6 @@ def test_a_feature_is_needed_where_a_shader_of_the_program_needs_it(monkeypatch)
     assert vkrt.required_features().features == ()
 
 
-@pytest.mark.driver
 def test_they_are_what_an_opened_device_has(device):
     found = vkrt.required_features()
     names = {feature.name for feature in found.optional_features}

@@ -9,7 +9,6 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.wide import check_wide
 from vkrt.work.tensor import Constant, Tensor
 
-driver = pytest.mark.driver
 # Behind the pair of tensors and the count: the factor, whether to negate, and None
 FIXED = (1.5, True, None)
 
@@ -19,7 +18,6 @@ def program(load):
     return load("numbers")
 
 
-@driver
 def test_results(program):
     with np.load(MODELS / "numbers.npz") as data:
         for call in range(3):
@@ -31,7 +29,6 @@ def test_results(program):
             np.testing.assert_array_equal(program.run(a, b, int(count), *FIXED)[0], y)
 
 
-@driver
 def test_what_arguments_are(program):
     infos = program.metadata().inputs
     assert [(i.sizes, i.dtype, i.fixed) for i in infos[2:]] == [
@@ -43,7 +40,6 @@ def test_what_arguments_are(program):
     assert arguments[3:] == list(FIXED)
 
 
-@driver
 @pytest.mark.parametrize("place, value, message", [
     (3, 2.5, "exported with 1.5 in its place and takes nothing else; got 2.5"),
     (4, False, "exported with True"), (4, 1, "expected bool, always True, got 1"),
@@ -58,7 +54,6 @@ def test_other_values_are_refused(place, value, message, program):
         program.run(*arguments)
 
 
-@driver
 def test_integers_that_do_not_fit(load):
     """Integers are of 64 bits in the program and 32 bits wide on the device."""
     program = load("views")

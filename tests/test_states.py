@@ -26,8 +26,6 @@ from vkrt.runtime.handles import requirements_of
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Storage, Tensor, round_up
 
-driver = pytest.mark.driver
-
 
 @pytest.fixture(scope="module")
 def steps():
@@ -46,7 +44,6 @@ def load(load):
     return lambda name="buffers", **options: load(name, **options)
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_values_stay(storage, weights, load, steps):
@@ -62,7 +59,6 @@ def test_values_stay(storage, weights, load, steps):
     assert not any("value 2" in record.name for record in memory.placements)
 
 
-@driver
 def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     for weights in ("auto", "stream"):
         program = load(device=discrete, weights=weights)
@@ -72,13 +68,11 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
         assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@driver
 def test_each_loaded_program_has_its_own(load, steps):
     for program in (load(), load()):
         follow(program, steps)
 
 
-@driver
 def test_what_fails_changes_nothing(load, steps):
     program = load()
     follow(program, steps[:2])
@@ -94,7 +88,6 @@ def test_what_fails_changes_nothing(load, steps):
     follow(program, steps[2:])
 
 
-@driver
 def test_reset_reads_the_file(load, steps, tmp_path):
     """A reset that fails can be done again."""
     path = tmp_path / "buffers.pte"
@@ -112,7 +105,6 @@ def test_reset_reads_the_file(load, steps, tmp_path):
         program.load_method("forward").state.reset()
 
 
-@driver
 def test_from_memory(load, steps):
     program = load((MODELS / "buffers.pte").read_bytes())
     follow(program, steps)
@@ -120,14 +112,12 @@ def test_from_memory(load, steps):
     follow(program, steps)
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 def test_another_program(storage, load):
     path = need_model("kvbuf-alias.pte")
     follow(load(path, storage=storage), calls_of(path, "step"))
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
@@ -182,7 +172,6 @@ def as_they_were(graph, one, two):
         same, node(graph, "aten.clone.default", two.sizes, two, None))
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("sizes", "nodes", "expected"), [
     ((3, 5), changing_places, lambda a, b: (a, (b, a))),
@@ -236,7 +225,6 @@ def test_other_changes_of_buffers_are_refused(second, words):
 # Buffers that kernels outside of delegates change
 
 
-@driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "caches", "numel"), [
     ("kept", 1, 96), ("kept_attention", 4, 96), ("kept_batch", 2, 192), ("kept_ring", 2, 192)])
@@ -268,7 +256,6 @@ def test_kernels_of_caches_run_on_the_device(name, caches):
     assert not graph.reads
 
 
-@driver
 def test_a_buffer_of_the_program_begins_with_data(load):
     """Planned memory with data in the file is a buffer."""
     data = np.arange(8, dtype=np.float32)

@@ -343,7 +343,6 @@ def few(monkeypatch):
         {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
 
 
-@pytest.mark.driver
 def test_command(device, few, own, capsys, tmp_path):
     """The entry measured on this device is printed, written, and in use from then on."""
     before, was_measured = policy.policy_of(device.info), rows.profile_of(device.info).is_measured
@@ -380,7 +379,6 @@ def test_users_files_are_not_written_over(few, capsys, tmp_path):
     assert path.read_text() == '{"settings": 1}'
 
 
-@pytest.mark.driver
 def test_the_first_entry_of_a_driver(device, few, own):
     """Its speed is made of what was measured, and is kept when it is measured again."""
     device_info = replace(device.info, driver_id=OTHER)

@@ -74,7 +74,6 @@ def test_the_recipes_are_found():
                             "A language model with 4-bit weights"]
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("name", "shape", "least", "most"), [
     ("", (1, 3, 64, 64), 0, 1e-5), ("fp16", (1, 3, 64, 64), 1e-5, 2e-3),
     ("Dynamic shapes", (1, 3, 40, 200), 0, 1e-5), ("8 bits", (1, 3, 64, 64), 1e-3, 0.05),
@@ -87,7 +86,6 @@ def test_networks(name, shape, least, most, device, tmp_path):
     assert y.shape == expected.shape and least <= relative_l2(y, expected) < most
 
 
-@pytest.mark.driver
 def test_a_language_model(device, tmp_path):
     """A checkpoint with small weights at random, as the README's line exports it."""
     python = exporting_python("torch", "executorch.exir", "torchao", "safetensors")
