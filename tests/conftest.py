@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
+import shutil
 import signal
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -114,6 +117,18 @@ def compiled_of(tmp_path):
 
 
 @pytest.fixture
+def copy_of(tmp_path):
+    """Copies a program of tests/models, by its name, for a test that changes or removes it."""
+    return lambda name: Path(shutil.copy(path_of(name), tmp_path))
+
+
+@pytest.fixture
+def any_age(monkeypatch):
+    """Plans are cached of files that were made a moment ago, too, such as copies of a test."""
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
+
+
+@pytest.fixture
 def run_vkrt(capsys, monkeypatch):
     """Runs the `vkrt` command in this process, on a text as standard input; gives its exit code,
     its output and its errors."""
@@ -125,6 +140,34 @@ def run_vkrt(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return run_vkrt
+
+
+@pytest.fixture
+def output_of(run_vkrt):
+    """What the `vkrt` command prints; it has to succeed."""
+    def output_of(*arguments):
+        code, out, error = run_vkrt(*arguments)
+        assert code == 0, error
+        return out
+
+    return output_of
+
+
+@pytest.fixture
+def json_of(output_of):
+    """The same with --json, as what it stands for."""
+    return lambda *arguments: json.loads(output_of(*arguments, "--json"))
+
+
+@pytest.fixture
+def error_of(run_vkrt):
+    """What the `vkrt` command says on stderr; it has to end with the exit code that comes first."""
+    def error_of(expected, *arguments, **stdin):
+        code, _, error = run_vkrt(*arguments, **stdin)
+        assert code == expected, error
+        return error
+
+    return error_of
 
 
 @pytest.fixture

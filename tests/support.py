@@ -3,6 +3,8 @@ it, and what reaches beyond its memory."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -242,6 +244,29 @@ def run_python(code: str, *arguments: Any, **environment: str) -> str:
     return done.stdout
 
 
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The options of a command, as `vkrt COMMAND --help` knows them."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
+    return parser
+
+
+def on_small_file_system(script: str, folder: Path, *arguments: Any
+                         ) -> subprocess.CompletedProcess[str]:
+    """Runs a script of bash, which may mount a file system of memory at `folder`, its first
+    argument, that no other process sees; a skip where that is not allowed.
+
+    Mesa keeps a cache of its own, whose index it maps without having the space: off here.
+    """
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", folder],
+                      capture_output=True).returncode:
+        pytest.skip("this process may not mount a file system")
+    return subprocess.run(["unshare", "-m", "bash", "-c", script, "bash", folder,
+                           *map(str, arguments)], text=True, capture_output=True, timeout=300,
+                          env={**os.environ, "MESA_SHADER_CACHE_DISABLE": "true",
+                               "MESA_GLSL_CACHE_DISABLE": "true"})
+
+
 def same_bits(outputs, others) -> None:
     """Fails unless two lists of outputs are the same bits."""
     for a, b in zip(outputs, others, strict=True):
@@ -251,6 +276,11 @@ def same_bits(outputs, others) -> None:
 def as_input(numbers: np.ndarray, info: Any) -> np.ndarray:
     """Numbers in the dtype of an input; whole ones are 0 or more, as they may be indices."""
     return (numbers if np.dtype(info.dtype).kind == "f" else np.abs(numbers)).astype(info.dtype)
+
+
+def examples_of(program: Any, method: str = "forward") -> list[Any]:
+    """An example of each input of a method."""
+    return [info.example() for info in program.metadata(method).inputs]
 
 
 def inputs_of(program) -> list[np.ndarray]:

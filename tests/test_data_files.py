@@ -9,7 +9,6 @@ from data_samples import named_data, split, w
 from support import MODELS, STORAGES, need_model, need_one_memory, reference_of
 
 import vkrt
-from vkrt.cli.main import main
 from vkrt.compiler.description import Description
 
 
@@ -170,13 +169,10 @@ def test_constants_of_the_program_that_do_not_fit(changes, tmp_path):
 
 
 @pytest.mark.driver
-def test_command(capsys, tmp_path):
+def test_command(output_of, error_of, tmp_path):
     path, data = split("mlp", tmp_path, 2)
-    files = [word for item in data for word in ("--data", str(item))]
-    assert main(["info", str(path), "--verify", *files]) == 0
-    assert "constants have the bytes" in capsys.readouterr().out
-    assert main(["run", str(path), *files]) == 0
-    assert main(["compile", str(path), *files]) == 0
-    capsys.readouterr()
-    assert main(["run", str(path)]) == 1
-    assert "data_path" in capsys.readouterr().err
+    files = [word for item in data for word in ("--data", item)]
+    assert "constants have the bytes" in output_of("info", path, "--verify", *files)
+    output_of("run", path, *files)
+    output_of("compile", path, *files)
+    assert "data_path" in error_of(1, "run", path)

@@ -9,7 +9,6 @@ import pytest
 from support import MODELS, reference_of, same_bits
 
 import vkrt
-from vkrt.cli import main as cli
 from vkrt.device.policy import Ceiling
 from vkrt.method.profile import takes_timestamps
 from vkrt.ops.flops import flops_of
@@ -141,11 +140,10 @@ def test_ceiling():
     assert whole.of_cores(8) is whole
 
 
-def test_trace(device, tmp_path, capsys, on_host):
+def test_trace(device, tmp_path, output_of, on_host):
     """Valid JSON in the trace event format, with the load, the memory and every step."""
     target = tmp_path / "trace.json"
-    assert cli.main(["run", str(MODELS / "places.pte"), "--trace", str(target)]) == 0
-    assert str(target) in capsys.readouterr().out
+    assert str(target) in output_of("run", MODELS / "places.pte", "--trace", target)
     data = json.loads(target.read_text(encoding="utf-8"))
     events = data["traceEvents"]
     by_phase: dict[str, list] = {}
@@ -165,12 +163,10 @@ def test_trace(device, tmp_path, capsys, on_host):
 
 
 @pytest.mark.driver
-def test_command(capsys):
-    model = str(MODELS / "toy.pte")
-    assert cli.main(["run", model, "--profile"]) == 0
-    out = capsys.readouterr().out
+def test_command(output_of, json_of):
+    arguments = ("run", MODELS / "toy.pte", "--profile")
+    out = output_of(*arguments)
     assert "aten.linear.default" in out and "start the driver" in out
-    assert cli.main(["run", model, "--profile", "--clock", "host", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json_of(*arguments, "--clock", "host")
     assert data["profile"]["clock"] == "host" and data["profile"]["steps"]
     assert [span["name"] for span in data["memory"]["stopwatch"]][-1] == "first run"

@@ -4,8 +4,6 @@
 files are in tests/test_readme.py.
 """
 
-import argparse
-import importlib
 import os
 import re
 import shlex
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import parser_of
 
 import vkrt
 from vkrt.cli import main as cli
@@ -58,13 +57,6 @@ def test_named_files_are_there(name):
         if file not in there and file != REPORT:
             missing.append(file)
     assert not missing
-
-
-def parser_of(command):
-    """Its options, as `vkrt COMMAND --help` knows them."""
-    parser = argparse.ArgumentParser()
-    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
-    return parser
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from vkrt.cli import main as cli
 from vkrt.cli import tune
 from vkrt.device import policy, rows
 from vkrt.errors import InputError
@@ -343,13 +342,12 @@ def few(monkeypatch):
         {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
 
 
-def test_command(device, few, own, capsys, tmp_path):
+def test_command(device, few, own, json_of, tmp_path):
     """The entry measured on this device is printed, written, and in use from then on."""
     before, was_measured = policy.policy_of(device.info), rows.profile_of(device.info).is_measured
     own("all.json", {"loop_limit": 12345, "why": {"loop_limit": "a guess"}})
     copy = tmp_path / "copies" / "row.json"
-    assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
-    fields = json.loads(capsys.readouterr().out)
+    fields = json_of("tune", "--runs", "1", "--write", "--output", copy)
     written = Path(rows.user_folder()) / tune.file_name(device.info)
     assert json.loads(written.read_text()) == json.loads(copy.read_text()) == fields
     entry = rows.read(str(written))
@@ -368,12 +366,12 @@ def test_command(device, few, own, capsys, tmp_path):
 
 
 @pytest.mark.driver
-def test_users_files_are_not_written_over(few, capsys, tmp_path):
+def test_users_files_are_not_written_over(few, error_of, tmp_path):
     """What is no row stays, and is found before anything is measured."""
     path = tmp_path / "row.json"
     path.write_text('{"settings": 1}')
-    assert cli.main(["tune", "--runs", "1", "--output", str(path)]) == 2
-    assert "row.json: a file is there that is not an entry of a driver" in capsys.readouterr().err
+    error = error_of(2, "tune", "--runs", "1", "--output", path)
+    assert "row.json: a file is there that is not an entry of a driver" in error
     with pytest.raises(InputError, match="not written over"):
         rows.write(str(path), {"lanes": 1})
     assert path.read_text() == '{"settings": 1}'
