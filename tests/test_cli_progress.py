@@ -172,11 +172,10 @@ COPIED = ["--weights", "copy", "--chunk", "4KiB"]
     ("run", "mlp", COPIED), ("bench", "mlp", [*COPIED, "--runs", "1"]),
     ("generate", "llama", [*COPIED, "--prompt", "w1", "--max-tokens", "1"]),
     ("compile", "conv_mix", [])])
-def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_path):
+def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, copy_of, tmp_path):
     """On one there is a bar with every command that loads for long. It is gone before the command
     ends, and not there where the output is for a program or stderr is a file."""
-    model = tmp_path / "model.pte"
-    model.write_bytes((MODELS / f"{name}.pte").read_bytes())
+    model = copy_of(name)
     if command == "generate":
         write_tokenizer(tmp_path)
     part = "pack" if command == "compile" else "weights"

@@ -15,7 +15,6 @@ from support import (
 from test_language import PROMPT, REAL
 
 import vkrt
-from vkrt.compiler import plan_cache
 from vkrt.graph import zeros
 from vkrt.runtime.handles import requirements_of
 from vkrt.text.model import LanguageModel, Session
@@ -163,16 +162,15 @@ def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path
 # Files
 
 
-def test_compiled_programs_and_cached_plans_keep_them_so(device, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
+@pytest.mark.usefixtures("any_age")
+def test_compiled_programs_and_cached_plans_keep_them_so(device, tmp_path):
     path, out = MODELS / "kept_attention.pte", tmp_path / "net.vkx"
     vkrt.compile(path, out, device=device, cache="int8")
     inputs = [inputs for inputs, _ in calls_of(path, "step")]
     options = {"cache": "int8", "plan_cache": tmp_path / "plans"}
     found = []
     # A plan for floats is another plan.
-    with vkrt.load(path, device, plan_cache=tmp_path / "plans"):
-        pass
+    vkrt.load(path, device, plan_cache=tmp_path / "plans").close()
     for name, given in ((path, {"cache": "int8"}), (out, {}), (path, options), (path, options)):
         with vkrt.load(name, device, **given) as program:
             results = [array for one in inputs for array in program.run(*one)]

@@ -30,15 +30,14 @@ def reference():
 def test_programs_share_pipelines(device):
     x, y = reference()
     none = pipelines()
-    one = vkrt.load(MLP, device)
-    first = pipelines()
-    assert first > none
-    two = vkrt.load(MLP, device)
-    assert pipelines() == first
-    one.close()
-    assert pipelines() == first
-    np.testing.assert_allclose(two.run(x)[0], y, rtol=1e-4, atol=1e-5)
-    two.close()
+    with vkrt.load(MLP, device) as one:
+        first = pipelines()
+        assert first > none
+        with vkrt.load(MLP, device) as two:
+            assert pipelines() == first
+            one.close()
+            assert pipelines() == first
+            np.testing.assert_allclose(two.run(x)[0], y, rtol=1e-4, atol=1e-5)
     assert pipelines() == none
 
 
@@ -159,9 +158,9 @@ def test_a_failed_load_leaves_no_pipelines(device):
     assert live_objects() == none
 
 
-def test_a_program_that_nobody_closed(device, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("any_age")
+def test_a_program_that_nobody_closed(device, tmp_path):
     """Planned, and by its cached plan."""
-    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
     none = pipelines()
     for _ in range(2):
         program = vkrt.load(MLP, device, plan_cache=tmp_path)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, examples_of
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
@@ -36,8 +36,7 @@ def test_what_arguments_are(program):
     assert str(infos[3]) == "float64, always 1.5"
     assert [o.dtype for o in program.metadata().outputs] == [
         "float32", "none", "float32", "int64", "float64", "bool"]
-    arguments = [info.example() for info in infos]
-    assert arguments[3:] == list(FIXED)
+    assert examples_of(program)[3:] == list(FIXED)
 
 
 @pytest.mark.parametrize("place, value, message", [
@@ -57,7 +56,7 @@ def test_other_values_are_refused(place, value, message, program):
 def test_integers_that_do_not_fit(load):
     """Integers are of 64 bits in the program and 32 bits wide on the device."""
     program = load("views")
-    inputs = [info.example() for info in program.metadata().inputs]
+    inputs = examples_of(program)
     assert inputs[1].dtype == np.int64
     inputs[1].flat[0] = 1 << 31
     with pytest.raises(InputError, match="input 1: it holds 2147483648; integers have 32 bits"):

@@ -5,15 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import w
-from support import (
-    MODELS,
-    STORAGES,
-    calls_of,
-    failing,
-    graph_of_file,
-    need_model,
-    open_method,
-)
+from support import MODELS, STORAGES, calls_of, failing, graph_of_file, need_model, open_method
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -88,10 +80,9 @@ def test_what_fails_changes_nothing(load, steps):
     follow(program, steps[2:])
 
 
-def test_reset_reads_the_file(load, steps, tmp_path):
+def test_reset_reads_the_file(load, steps, copy_of):
     """A reset that fails can be done again."""
-    path = tmp_path / "buffers.pte"
-    path.write_bytes((MODELS / "buffers.pte").read_bytes())
+    path = copy_of("buffers")
     with load(path) as program:
         follow(program, steps[:1])
         with failing(fail_read_after, 1), pytest.raises(OSError):
