@@ -32,16 +32,11 @@ def hosted(name, **options):
 
 def arrays_of(program, seed=0):
     rng = np.random.default_rng(seed)
-    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype)
-            for info in program.metadata().inputs]
+    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype) for info in program.metadata().inputs]
 
 
 class HostBuffers:
-    """Buffers of a host for arrays, with guards around them.
-
-    Attributes:
-        buffers: `DeviceBuffer`s.
-    """
+    """Buffers of a host for arrays, with guards around them: `DeviceBuffer`s in `buffers`."""
 
     def __init__(self, host, arrays, offset=256, room=16):
         self.offset = offset

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_the_next_call_leaves_the_results_of_the_run_before(options, load):
     expected = [program.run(*each) for each in inputs]
     runs = [program.run_async(*each) for each in inputs]
     for run, wanted in zip(reversed(runs), reversed(expected)):
-        assert np.array_equal(run.result()[0], wanted[0])
+        same_bits(run.result(), wanted)
     assert all(run.done() for run in runs)
 
 
@@ -107,17 +108,15 @@ def test_a_run_of_a_thread_is_cancelled():
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
         first = program.run_async(*inputs, wait=[Semaphore(line, 1)])
-        found = []
-        second = threading.Thread(target=lambda: found.append(program.run(*inputs)))
-        second.start()
-        while not first.done():
-            program.cancel()
-            time.sleep(0.01)
-        with pytest.raises(CancelledError):
-            first.result()
-        host.signal(line, 1)
-        second.join(60)
-        same_bits(found[0], expected)
+        with ThreadPoolExecutor() as pool:
+            second = pool.submit(program.run, *inputs)
+            while not first.done():
+                program.cancel()
+                time.sleep(0.01)
+            with pytest.raises(CancelledError):
+                first.result()
+            host.signal(line, 1)
+            same_bits(second.result(60), expected)
 
 
 def test_a_run_is_cancelled():
@@ -126,20 +125,12 @@ def test_a_run_is_cancelled():
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
         run = program.run_async(*inputs, wait=[Semaphore(line, 1)])
-        failed = []
-
-        def wait():
-            try:
-                run.result()
-            except CancelledError as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        while thread.is_alive():
-            program.cancel()
-            thread.join(0.01)
-        assert failed and not run.done()
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(run.result)
+            while not waiting.done():
+                program.cancel()
+                time.sleep(0.01)
+        assert isinstance(waiting.exception(), CancelledError) and not run.done()
         host.signal(line, 1)
         # The device went on with it.
         assert np.array_equal(run.result(60)[0], expected[0])
