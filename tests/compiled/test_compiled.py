@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import closing
 from dataclasses import replace
 
+import core_runner
 import numpy as np
 import pytest
 from compiled_files import rewritten, smaller
 from program_samples import program_of
-from support import (
-    MODELS,
-    STORAGES,
-    inputs_of,
-    need_model,
-    run_python,
-    same_bits,
-)
+from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -43,12 +36,9 @@ pytestmark = pytest.mark.driver
 def runs(path, method: str, **options):
     """Outputs of two runs, and the report of memory."""
     with vkrt.load(path, **options) as program:
-        inputs = [info.example() for info in program.metadata(method).inputs]
-        chance = np.random.default_rng(1)
-        inputs = [chance.standard_normal(x.shape).astype(x.dtype)
-                  if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
-        outputs = [program.run(*inputs, method=method) for _ in range(2)]
-        return [value for values in outputs for value in values], program.memory
+        inputs = core_runner.inputs_of(program, method)
+        outputs = [value for _ in range(2) for value in program.run(*inputs, method=method)]
+        return outputs, program.memory
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -93,7 +83,7 @@ def test_options_are_decided_when_it_is_compiled(options, tmp_path):
             vkrt.load(out, **{name: value})
 
 
-def test_nothing_else_is_needed(tmp_path):
+def test_nothing_else_is_needed(copy_of):
     """Neither the program, nor the modules that lower and plan."""
     code = """
         import sys
@@ -105,11 +95,11 @@ def test_nothing_else_is_needed(tmp_path):
                                   "vkrt.lowering.lowering", "vkrt.plan.plan")
                 if name in sys.modules))
     """
-    program, out = tmp_path / "net.pte", tmp_path / "net.vkx"
-    shutil.copy(MLP, program)
+    program = copy_of("mlp")
+    out = program.with_suffix(".vkx")
     assert vkrt.compile(program).output == str(out)
     program.unlink()
-    assert run_python(code, str(out), VKRT_PLAN_CACHE="off").split() == []
+    assert run_python(code, out, VKRT_PLAN_CACHE="off").split() == []
 
 
 def test_a_state_goes_from_one_to_the_other(load, compiled_of):
@@ -124,9 +114,9 @@ def test_a_state_goes_from_one_to_the_other(load, compiled_of):
 
 
 @pytest.mark.parametrize("smallest_first", [False, True])
-def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, tmp_path):
+def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, compiled_of):
     """Nodes are in parts where the largest shape needs that, whichever comes first."""
-    path, out = MODELS / "attention-dyn.pte", tmp_path / "net.vkx"
+    path = MODELS / "attention-dyn.pte"
     with vkrt.load(path, memory_budget="smallest") as program:
         largest = [info.sizes for info in program.metadata().inputs]
         shapes = [largest, [smaller(info) for info in program.metadata().inputs]]
@@ -137,8 +127,8 @@ def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, t
         most = program.memory.planned_peak
     with vkrt.load(path) as whole:
         assert most < whole.memory.planned_peak
-    vkrt.compile(path, out, memory_budget="smallest",
-                 shapes=shapes[::-1] if smallest_first else shapes)
+    out = compiled_of(path, memory_budget="smallest",
+                      shapes=shapes[::-1] if smallest_first else shapes)
     with vkrt.load(out) as compiled:
         for values, results in zip(inputs, expected):
             same_bits(compiled.run(*values), results)
@@ -383,14 +373,11 @@ def test_shaders_of_another_build(compiled_of):
 # The command
 
 
-def test_the_command(tmp_path, run_vkrt):
+def test_the_command(tmp_path, output_of, error_of):
     out = tmp_path / "net.vkx"
-    code, said, _ = run_vkrt("compile", MLP, "-o", out, "--target", "0")
-    assert code == 0 and said.startswith(f"wrote {out}, ") and "1 method, " in said
-    code, said, _ = run_vkrt("info", out)
-    assert code == 0 and said.startswith("compiled from mlp.pte by vkrt")
-    assert "predicted peak" in said
-    code, said, _ = run_vkrt("run", out, "--input", MODELS / "mlp.npz")
-    assert code == 0 and "output 0" in said
-    code, _, error = run_vkrt("compile", MODELS / "conv-dyn.pte", "-o", out)
-    assert code == 3 and "--shape" in error
+    said = output_of("compile", MLP, "-o", out, "--target", "0")
+    assert said.startswith(f"wrote {out}, ") and "1 method, " in said
+    said = output_of("info", out)
+    assert said.startswith("compiled from mlp.pte by vkrt") and "predicted peak" in said
+    assert "output 0" in output_of("run", out, "--input", MODELS / "mlp.npz")
+    assert "--shape" in error_of(3, "compile", MODELS / "conv-dyn.pte", "-o", out)

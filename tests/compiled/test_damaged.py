@@ -117,7 +117,7 @@ def test_parameters_of_shaders(compiled_of):
         from pathlib import Path
 
         from compiled_files import rewritten
-        from program_samples import changed
+        from program_samples import changed, executable_of
         from support import inputs_of
 
         import vkrt
@@ -128,8 +128,7 @@ def test_parameters_of_shaders(compiled_of):
 
         path = Path(sys.argv[1])
         good = path.read_bytes()
-        compiled = read(Source.open(path)).read()
-        execution = compiled.targets[0].methods[0].largest.executable.execution
+        execution = executable_of(read(Source.open(path)).read()).execution
         runs = 0
         for s, submission in enumerate(execution.submissions):
             for c, command in enumerate(submission.commands):
@@ -148,7 +147,7 @@ def test_parameters_of_shaders(compiled_of):
                         pass
         print(runs)
     """
-    assert int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path))) > 100
+    assert int(run_python(code, out, PYTHONPATH=os.pathsep.join(sys.path))) > 100
 
 
 def test_constants_that_no_kernel_has(compiled_of):
@@ -185,5 +184,5 @@ def test_constants_that_no_kernel_has(compiled_of):
             pass
         print(getrusage(RUSAGE_SELF).ru_maxrss - before)
     """
-    kilobytes = int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path)))
+    kilobytes = int(run_python(code, out, PYTHONPATH=os.pathsep.join(sys.path)))
     assert kilobytes < 64 << 10

@@ -43,6 +43,11 @@ def results(program, method):
     return [np.asarray(x) for x in program.run(*inputs_of(program, method), method=method)]
 
 
+def check_methods(program, expected):
+    for method in METHODS:
+        same_bits(results(program, method), expected[method])
+
+
 def check_figures(program):
     """The device has what was planned, at this moment and at the most."""
     memory = program.memory
@@ -60,8 +65,7 @@ def expected():
 
 @pytest.fixture
 def copied(compiled_of, device):
-    out = compiled_of(CODER, device=device, weights="copy")
-    return out
+    return compiled_of(CODER, device=device, weights="copy")
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
@@ -83,8 +87,7 @@ def test_bits_and_bytes(weights, storage, order, device, expected, compiled_of):
             for method in methods:
                 program.load_method(method)
                 check_figures(program)
-            for method in METHODS:
-                same_bits(results(program, method), expected[method])
+            check_methods(program, expected)
             memory = program.memory
             assert memory.weights <= needed + between
             # Each weight once
@@ -136,8 +139,7 @@ def test_several_targets(device, load, expected, compiled_of):
     for way in (f"targets.0.shared.0.{block}", f"targets.0.methods.0.{block}"):
         rewritten(out, lambda _, way=way: changed(compiled, way, 1))
         with vkrt.load(out, device) as program:
-            for method in METHODS:
-                same_bits(results(program, method), expected[method])
+            check_methods(program, expected)
             check_figures(program)
     rewritten(out, lambda _: changed(changed(
         compiled, f"targets.0.shared.0.{block}", 1), f"targets.1.shared.0.{block}", 1))
@@ -152,9 +154,7 @@ def test_several_targets(device, load, expected, compiled_of):
 def test_not_with_a_budget(options, device, load, expected, compiled_of):
     out = compiled_of(CODER, device=device, **options)
     assert records(out).targets[0].shared == ()
-    program = load(out)
-    for method in METHODS:
-        same_bits(results(program, method), expected[method])
+    check_methods(load(out), expected)
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
@@ -162,8 +162,7 @@ def test_shared_weights_stay_as_long_as_a_method_reads_them(storage, device, exp
     out = compiled_of(CODER, device=device, weights="copy", storage=storage)
     before = live_objects()
     with vkrt.load(out, device) as program:
-        encode = program.load_method("encode")
-        decode = program.load_method("decode")
+        encode, decode = map(program.load_method, METHODS)
         encode.close()
         same_bits(results(program, "decode"), expected["decode"])
         decode.close()
@@ -259,9 +258,8 @@ def test_threads_load_methods_at_once(copied, device, expected):
             check_figures(program)
 
 
-def test_what_is_said_of_it(copied, run_vkrt):
-    code, out, _ = run_vkrt("info", copied)
-    assert code == 0 and out.count("those shared") == 2
+def test_what_is_said_of_it(copied, output_of):
+    assert output_of("info", copied).count("those shared") == 2
 
 
 # What is shared
