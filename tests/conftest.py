@@ -20,7 +20,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
-from dealing import dealt
+from dealing import STORAGES, dealt
 from host_device import LAYER_BUGS
 from hostile_device import environment_of
 from properties import header_of, load_profile
@@ -89,6 +89,12 @@ def discrete():
         yield opened
 
 
+@pytest.fixture(params=STORAGES)
+def storage(request):
+    """A test that takes this is run in every storage."""
+    return request.param
+
+
 @pytest.fixture
 def load(device):
     """Loads a program as `vkrt.load` does, or by its name in tests/models; on `device`, unless
@@ -155,7 +161,7 @@ def output_of(run_vkrt):
 
 @pytest.fixture
 def json_of(output_of):
-    """The same with --json, as what it stands for."""
+    """The same with --json, as objects of Python."""
     return lambda *arguments: json.loads(output_of(*arguments, "--json"))
 
 
@@ -256,6 +262,5 @@ def work_done(monkeypatch):
         return did
 
     monkeypatch.setattr(Instances, "bind", count_bind)
-    monkeypatch.setattr(
-        lowering, "lower", lambda *args: done.append("lower") or lower(*args))
+    monkeypatch.setattr(lowering, "lower", lambda *args: done.append("lower") or lower(*args))
     return done
