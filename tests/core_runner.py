@@ -16,11 +16,8 @@ import vkrt
 
 @contextmanager
 def opened(core, path, method="forward", run_kernel=None):
-    """A runner, and a function that makes sure of a status.
-
-    Args:
-        run_kernel: runs the kernels of the host's, if it has any: a `RunHostKernel` of the core's.
-    """
+    """A runner, a function that makes sure of a status, and the error; `run_kernel`, a
+    `RunHostKernel` of the core's, runs the kernels of the host."""
     error, runner = Error(), ctypes.c_void_p()
 
     def check(status):
