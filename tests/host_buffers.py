@@ -60,7 +60,6 @@ class HostBuffers:
     def check(self):
         """They hold the arrays, and nothing beside was written."""
         for buffer, size, array in zip(self.hosts, self.sizes, self.arrays):
-            held = buffer.bytes[self.offset:self.offset + array.nbytes]
-            assert held.tobytes() == array.tobytes()
+            assert buffer.bytes[self.offset:self.offset + array.nbytes].tobytes() == array.tobytes()
             assert (buffer.bytes[:self.offset] == GUARD).all()
             assert (buffer.bytes[self.offset + size:] == GUARD).all()
