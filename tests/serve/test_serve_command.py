@@ -59,14 +59,12 @@ def test_a_language_model(tmp_path, number, code):
 def test_a_network():
     with started(MLP, "--port", 0, "--host", "localhost") as (_, name, url):
         assert name == "mlp"
-        answer = ask(f"{url}/v1/run", {"inputs": [[[0.0] * 30] * 3]})
-        assert len(answer["outputs"]) == 1
+        assert len(ask(f"{url}/v1/run", {"inputs": [[[0.0] * 30] * 3]})["outputs"]) == 1
 
 
 def test_a_key_where_others_can_ask(error_of):
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.invalid"):
-        error = error_of(2, "serve", MLP, "--host", host)
-        assert "clients need a key; set VKRT_API_KEY" in error
+        assert "clients need a key; set VKRT_API_KEY" in error_of(2, "serve", MLP, "--host", host)
     with started(MLP, "--port", 0, "--host", "0.0.0.0", VKRT_API_KEY="sesame") as (_, _, url):
         url = url.replace("0.0.0.0", "127.0.0.1")
         assert ask(f"{url}/v2", key="sesame")["name"] == "vkrt"
