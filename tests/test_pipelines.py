@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import MODELS, damaged, in_threads, reference_of, same_bits
+from support import MODELS, damaged, in_threads, mlp_arrays, reference_of, same_bits
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
@@ -22,13 +22,8 @@ def pipelines():
     return live_objects()["pipeline"]
 
 
-def reference():
-    (x,), (y,) = reference_of("mlp")
-    return x, y
-
-
 def test_programs_share_pipelines(device):
-    x, y = reference()
+    x, y = mlp_arrays()
     none = pipelines()
     with vkrt.load(MLP, device) as one:
         first = pipelines()
@@ -104,7 +99,7 @@ def test_avoid_recompile_padding(device, name):
 
 
 def test_a_storage_has_pipelines_of_its_own(load):
-    x, y = reference()
+    x, y = mlp_arrays()
     one = load(MLP)
     two = load(MLP, storage="buffer")
     np.testing.assert_allclose(one.run(x)[0], y, rtol=1e-4, atol=1e-5)
@@ -112,7 +107,7 @@ def test_a_storage_has_pipelines_of_its_own(load):
 
 
 def test_devices_do_not_share():
-    x, _ = reference()
+    x, _ = mlp_arrays()
     none = pipelines()
     with vkrt.load(MLP) as one:
         alone = pipelines() - none
@@ -123,7 +118,7 @@ def test_devices_do_not_share():
 
 def test_loading_in_many_threads(device):
     """Programs that are loaded at the same time agree on their pipelines."""
-    x, _ = reference()
+    x, _ = mlp_arrays()
     none = pipelines()
     with vkrt.load(MLP, device) as program:
         alone = pipelines() - none
@@ -172,7 +167,7 @@ def test_a_program_that_nobody_closed(device, tmp_path):
 
 def load_once(path):
     """Loads and runs on a device with this cache file; the file's bytes then."""
-    x, y = reference()
+    x, y = mlp_arrays()
     with vkrt.load(MLP, pipeline_cache=path) as program:
         np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
     return path.read_bytes()
@@ -219,7 +214,7 @@ def test_a_file_that_is_no_cache(tmp_path):
 def test_cache_that_cannot_be_written(tmp_path):
     """Not a reason to fail."""
     (tmp_path / "file").write_bytes(b"")
-    x, y = reference()
+    x, y = mlp_arrays()
     with vkrt.load(MLP, pipeline_cache=tmp_path / "file" / "below") as program:
         np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
 
