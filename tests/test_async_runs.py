@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from host_buffers import arrays_of, host_and_device, hosted
-from support import MODELS, calls_of, same_bits
+from support import MODELS, calls_of, raising, same_bits
 
 import vkrt
 from vkrt import Semaphore
@@ -41,19 +41,15 @@ def test_closing_waits_and_keeps_the_results(load):
 
 
 def test_programs_side_by_side_and_in_coroutines(load):
-    one = load(SUPERRES)
-    other = load("mlp")
+    one, other = load(SUPERRES), load("mlp")
     inputs = arrays_of(one), arrays_of(other)
     expected = one.run(*inputs[0]), other.run(*inputs[1])
 
     async def both():
-        first, second = one.run_async(*inputs[0]), other.run_async(*inputs[1])
-        return await asyncio.gather(wait(first), wait(second))
+        return await asyncio.gather(one.run_async(*inputs[0]), other.run_async(*inputs[1]))
 
-    async def wait(run): return await run
-
-    for found, wanted in zip(asyncio.run(both()), expected):
-        assert np.array_equal(found[0], wanted[0])
+    for found, wanted in zip(asyncio.run(both()), expected, strict=True):
+        same_bits(found, wanted)
 
 
 def test_states_follow_the_runs(load):
@@ -87,15 +83,12 @@ def test_runs_follow_the_calls_where_the_host_has_a_part(load, hasty):
 
 def test_a_thread_that_cannot_be_started(load, monkeypatch):
     """Nothing has run, and nobody waits for it."""
-    def fails(thread):
-        raise RuntimeError("no more threads")
-
     program = load("buffers", weights="stream", fusions="off")
     x = np.ones((1, 6), np.float32)
     expected = program.run(x)
     program.reset_state()
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", fails)
+        patch.setattr(threading.Thread, "start", raising(RuntimeError, "no more threads"))
         with pytest.raises(RuntimeError, match="no more threads"):
             program.run_async(x)
     same_bits(program.run(x), expected)
@@ -138,23 +131,19 @@ def test_a_run_is_cancelled():
 
 def test_a_state_that_is_torn_refuses_further_runs(load):
     program = load("buffers")
-    method = program.load_method("forward")
-    method._loaded.state.inconsistent = True
+    program.load_method("forward")._loaded.state.inconsistent = True
     with pytest.raises(StateError):
         program.run_async(np.zeros((1, 6), np.float32))
 
 
 def test_an_error_that_is_kept_holds_nothing_of_the_device(on_host, monkeypatch):
     """The host destroys its device after the program is closed, whoever still has the error."""
-    def fails(*arguments):
-        raise ArithmeticError("no")
-
     with host_and_device() as (_, device):
         before = live_objects()
         program = vkrt.load(BRANCHES, device)
         inputs = arrays_of(program)
         with monkeypatch.context() as patch, pytest.raises(ArithmeticError) as kept:
-            patch.setattr(host_kernels, "run_kernel", fails)
+            patch.setattr(host_kernels, "run_kernel", raising(ArithmeticError))
             program.run(*inputs)
         assert kept.value.__traceback__ is not None
         program.close()

@@ -6,9 +6,10 @@ import shutil
 import sys
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from support import MODELS, damaged, examples_of, inputs_of, run_python, same_bits
+from support import MODELS, damaged, examples_of, inputs_of, raising, run_python, same_bits
 
 import vkrt
 from vkrt.capi import config
@@ -33,14 +34,7 @@ pytestmark = [pytest.mark.driver, pytest.mark.usefixtures("any_age")]
 @pytest.fixture
 def forbidden(monkeypatch):
     """Call it, and from then on no graph can be made."""
-
-    def forbid():
-        def graph(self, method):
-            raise AssertionError(f"the graph of {method} is made")
-
-        monkeypatch.setattr(Description, "graph", graph)
-
-    return forbid
+    return partial(monkeypatch.setattr, Description, "graph", raising(AssertionError, "a graph"))
 
 
 def plans(folder):
@@ -294,12 +288,7 @@ def test_an_import_that_is_refused_now(tmp_path, monkeypatch):
     with closing(Program(MLP, options=options)) as program:
         if not program.load_method("forward").plan.placements.weights("map"):
             pytest.skip("nothing is mapped on this device")
-
-    def refuse(*arguments):
-        raise UnsupportedError("no import today")
-
-    monkeypatch.setattr(mapping, "HostImport", refuse)
+    monkeypatch.setattr(mapping, "HostImport", raising(UnsupportedError, "no import today"))
     with closing(Program(MLP, options=options)) as program:
-        placements = program.load_method("forward").plan.placements
-        assert not placements.weights("map")
+        assert not program.load_method("forward").plan.placements.weights("map")
         program.run(*inputs_of(program))

@@ -6,7 +6,7 @@ import io
 import threading
 
 import pytest
-from support import MODELS, write_tokenizer
+from support import MODELS, raising, write_tokenizer
 
 import vkrt
 from vkrt.cli import main as cli
@@ -239,11 +239,7 @@ def test_progress_of_compiling(device, tmp_path):
     done = vkrt.compile(MLP, out, device=device, on_progress=lambda *words: heard.append(words))
     assert len(heard) > 1 and {name for name, _, _ in heard} == {"pack"}
     assert heard[-1] == ("pack", done.weight_bytes, done.weight_bytes)
-
-    def stop(name, done, total):
-        raise ValueError("enough")
-
     out.unlink()
     with pytest.raises(ValueError, match="enough"):
-        vkrt.compile(MLP, out, device=device, on_progress=stop)
+        vkrt.compile(MLP, out, device=device, on_progress=raising(ValueError, "enough"))
     assert not any(tmp_path.iterdir())

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support import python
+from support import python, raising
 
 from vkrt.cli import selftest
 from vkrt.cli.main import main
@@ -109,10 +109,7 @@ def test_bits_that_change_fail(repeat, monkeypatch, run_vkrt):
 
 @pytest.mark.usefixtures("few")
 def test_a_device_that_is_lost_ends_it(monkeypatch, run_vkrt):
-    def lost(*arguments):
-        raise DeviceLostError("gone", call="vkQueueSubmit")
-
-    monkeypatch.setattr(selftest, "_result", lost)
+    monkeypatch.setattr(selftest, "_result", raising(DeviceLostError, "gone"))
     code, said, _ = run_vkrt("doctor")
     assert code == 1 and "the test ended: DeviceLostError" in said and "\nceiling " not in said
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import subprocess
 
 import pytest
-from support import MODELS, reference_of, same_bits
+from support import MODELS, need_command, reference_of, same_bits
 from vkrt.runtime.pruning import pruned
 
 import vkrt
@@ -101,9 +100,7 @@ def constants_of(shader: Shader, rng: random.Random, everything: bool) -> list[t
 @pytest.mark.parametrize("part", range(18))
 def test_every_kernel_stays_valid(part):
     """With any constants, and with no more instructions than before."""
-    validator = shutil.which("spirv-val")
-    if validator is None:
-        pytest.skip("no spirv-val")
+    validator = need_command("spirv-val")
     rng = random.Random(part)
     for name in list(shader_library())[part::18]:
         shader = shader_library().get(name)

@@ -3,7 +3,7 @@
 import pytest
 from host_buffers import TIMELINE, HostBuffers, arrays_of, hosted
 from host_device import open_host
-from support import MODELS, same_bits
+from support import MODELS, raising, same_bits
 
 import vkrt
 from vkrt import Semaphore
@@ -61,16 +61,13 @@ def test_binary_semaphores_where_the_host_has_a_part():
 
 
 def test_a_run_that_fails_signals_all_the_same(on_host, monkeypatch):
-    def fails(*arguments):
-        raise ArithmeticError("no")
-
     with hosted("branches") as (host, program):
         *choices, x = arrays_of(program)
         expected = program.run(*choices, x)
         line = host.semaphore(timeline=True)
         given = HostBuffers(host, [x], 4).fill()
         with monkeypatch.context() as patch:
-            patch.setattr(host_kernels, "run_kernel", fails)
+            patch.setattr(host_kernels, "run_kernel", raising(ArithmeticError))
             run = program.run_async(*choices, *given.buffers, signal=[Semaphore(line, 1)])
             with pytest.raises(ArithmeticError):
                 run.result(60)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compiled_files import rewritten, smaller
 from program_samples import program_of
-from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
+from support import MODELS, inputs_of, need_model, raising, run_python, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -41,7 +41,6 @@ def runs(path, method: str, **options):
         return outputs, program.memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_program(name, storage, tmp_path):
     path, out = MODELS / f"{name}.pte", tmp_path / "net.vkx"
@@ -167,8 +166,7 @@ def test_dynamic_shapes_are_compiled_at_some(tmp_path):
 def test_one_shape_is_no_dynamic_one(compiled_of):
     with vkrt.load(MODELS / "conv-dyn.pte") as program:
         sizes = smaller(program.metadata().inputs[0])
-    out = compiled_of("conv-dyn", shapes=[[sizes]])
-    with vkrt.load(out) as compiled:
+    with vkrt.load(compiled_of("conv-dyn", shapes=[[sizes]])) as compiled:
         info, = compiled.metadata().inputs
         assert info.sizes == sizes and not info.dynamic_dims
 
@@ -227,11 +225,8 @@ def test_other_files_are_not_written_over(compiled_of, tmp_path, monkeypatch):
     good = out.read_bytes()
     vkrt.compile(MLP, out)
     assert out.read_bytes() == good
-
-    def fail(*arguments):
-        raise OSError(28, "the disk is full")
-
-    monkeypatch.setattr("vkrt.compiled.compiler._write_modules", fail)
+    monkeypatch.setattr("vkrt.compiled.compiler._write_modules",
+                        raising(OSError, 28, "the disk is full"))
     with pytest.raises(OSError, match="the disk is full"):
         vkrt.compile(MLP, out)
     assert out.read_bytes() == good and sorted(os.listdir(tmp_path)) == ["mlp.vkx", "photo.jpg"]
@@ -255,8 +250,7 @@ def with_dispatch(executable, **changes):
     commands = list(first.commands)
     commands[number] = commands[number]._replace(**changes)
     submissions = (first._replace(commands=tuple(commands)), *others)
-    execution = executable.execution._replace(submissions=submissions)
-    return executable._replace(execution=execution)
+    return executable._replace(execution=executable.execution._replace(submissions=submissions))
 
 
 def with_block(executable, **changes):
@@ -286,8 +280,7 @@ def test_it_fits_its_own_device(device, executable):
 
 
 def test_types_of_memory_become_those_of_the_device(device, executable):
-    other = with_block(executable, type_bits=1 << 31)
-    assert fitted_on(other, device) == executable
+    assert fitted_on(with_block(executable, type_bits=1 << 31), device) == executable
 
 
 @pytest.mark.parametrize("change, words", [
@@ -321,8 +314,7 @@ def test_loops_that_the_driver_ends(device, executable):
 def test_views_that_the_driver_reads_though_it_says_less(device, compiled_of):
     """As SwiftShader does, see its profile."""
     out = compiled_of("unet_small", device=device, storage="texel")
-    row = policy.policy_of(device.info)
-    with policy.overridden(replace(row, max_texels=16)), pytest.raises(
+    with policy.overridden(replace(policy.policy_of(device.info), max_texels=16)), pytest.raises(
             UnsupportedError, match="and the device 16 at most"):
         vkrt.load(out)
 

@@ -30,8 +30,7 @@ def test_a_condition_that_the_host_does_not_see(device, compiled_of):
 
     def elsewhere(compiled: Compiled) -> Compiled:
         executable = compiled.targets[0].methods[0].largest.executable
-        submission = executable.execution.submissions[0]
-        array, = submission.host.reads
+        array, = executable.execution.submissions[0].host.reads
         read = array._replace(range=array.range._replace(
             storage=executable.weights.mapped[0].storage))
         way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"

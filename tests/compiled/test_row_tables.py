@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from compiled_files import rewritten
 from program_samples import changed
-from support import MODELS, STORAGES, same_bits
+from support import MODELS, same_bits
 
 import vkrt
 from vkrt.errors import FormatError
 from vkrt.lowering import host_calls
 
-pytestmark = pytest.mark.driver
 
-
-@pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits(storage, compiled_of, device):
     out = compiled_of("experts", storage=storage, weights="stream")
     with (vkrt.load(out, device) as program,

@@ -12,7 +12,7 @@ import pytest
 from compiled_files import as_methods, rewritten, smaller
 from core_runner import inputs_of
 from program_samples import changed, graphs, target
-from support import MODELS, STORAGES, failing, need_model, same_bits
+from support import MODELS, failing, need_model, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -69,7 +69,6 @@ def copied(compiled_of, device):
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy"])
 def test_bits_and_bytes(weights, storage, order, device, expected, compiled_of):
     """In any order, no more bytes of weights than the program itself has, but for what is between
@@ -123,8 +122,7 @@ def test_a_method_alone(copied, device, load, expected):
 
 
 def test_a_device_with_memory_of_its_own(discrete, load, expected, compiled_of):
-    out = compiled_of(CODER, device=discrete)
-    program = load(out, discrete)
+    program = load(compiled_of(CODER, device=discrete), discrete)
     for method in METHODS:
         same_bits(results(program, method), expected[method])
         check_figures(program)
@@ -174,9 +172,8 @@ def test_a_load_that_fails_takes_nothing_along(copied, load, expected):
     """Of the first method, which brings the shared weights, and of the second one."""
     program = load(copied)
     for method in METHODS:
-        held, count = live_objects(), 0
-        while True:
-            count += 1
+        held = live_objects()
+        for count in itertools.count(1):
             try:
                 with failing(fail_allocation_after, count):
                     program.load_method(method)
@@ -301,8 +298,7 @@ def storage_of_use(c, **changes):
 
 
 def storages_of_use(c, change):
-    storages = c.targets[0].methods[1].shared[0].storages
-    return use(storages=change(storages))(c)
+    return use(storages=change(c.targets[0].methods[1].shared[0].storages))(c)
 
 
 WEIGHTS = "targets.0.shared.0.largest.executable.weights"
