@@ -100,8 +100,7 @@ def test_run_with_files(output_of, tmp_path):
 @pytest.mark.parametrize("name", ["mlp", "buffers"])
 def test_run_repeated(name, output_of):
     """The same bits every time, as every run begins with the same states."""
-    out = output_of("run", MODELS / f"{name}.pte", "--repeat", "3", "--check-bits")
-    assert "WRONG" not in out
+    assert "WRONG" not in output_of("run", MODELS / f"{name}.pte", "--repeat", "3", "--check-bits")
 
 
 def test_run_with_bits_that_change(capsys, run_vkrt, monkeypatch):

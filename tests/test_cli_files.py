@@ -193,8 +193,7 @@ def test_imagenet_is_as_torchvision_has_it(tmp_path):
 
 
 def test_a_photo_is_turned_as_its_camera_says(tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    photo = image.new("RGB", (40, 20))
+    photo = pytest.importorskip("PIL.Image").new("RGB", (40, 20))
     exif = photo.getexif()
     exif[0x0112] = 6  # orientation: a quarter of a turn
     photo.save(tmp_path / "in.jpg", exif=exif)

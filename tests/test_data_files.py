@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import named_data, split, w
-from support import MODELS, STORAGES, need_model, need_one_memory, reference_of
+from support import MODELS, need_model, need_one_memory, reference_of
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -23,7 +23,6 @@ def run(path, data, device, name, **options):
     return memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("files", [1, 3])
 def test_storages(storage, files, device, tmp_path):
     path, data = split("conv_mix", tmp_path, files)
@@ -155,8 +154,7 @@ def external_mean(tmp_path, layout=(6, [1, 4], [0, 1]), nbytes=16):
 @pytest.mark.parametrize("layout", [None, (6, [1, 4], [0, 1])])
 def test_constants_of_the_program_itself(layout, load, tmp_path):
     path, data = external_mean(tmp_path, layout)
-    program = load(path, data_path=data)
-    assert program.run()[0].item() == 1.5
+    assert load(path, data_path=data).run()[0].item() == 1.5
 
 
 @pytest.mark.parametrize("changes", [

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from host_buffers import HostBuffers, arrays_of, hosted
-from support import STORAGES, same_bits
+from support import same_bits
 
 from vkrt import DeviceBuffer, InputError
 
@@ -36,7 +36,6 @@ def test_one_buffer_for_the_input_and_the_output(name, start):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits_as_with_arrays(name, storage):
     with hosted(name, storage=storage) as (host, program):
         inputs = arrays_of(program)

@@ -112,8 +112,7 @@ def outcome(data, what):
     try:
         with closing(Description(data)) as description:
             for name in description.method_names:
-                work = lower(description.graph(name), Target())
-                assert not outside(work), what
+                assert not outside(lower(description.graph(name), Target())), what
     except (vkrt.FormatError, vkrt.UnsupportedError) as error:
         return type(error).__name__
     return "lowered"

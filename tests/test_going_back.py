@@ -11,8 +11,7 @@ from vkrt.work.target import Target
 
 
 def states_of(name):
-    graph = graph_of_file(name)
-    return [record.places for record in lower(graph, Target()).states]
+    return [record.places for record in lower(graph_of_file(name), Target()).states]
 
 
 def test_states_say_for_how_many_places_they_have_rows():
@@ -74,8 +73,7 @@ def test_a_cache_goes_back_without_reading(load_as):
 
 def test_a_model_that_keeps_one_place_reads_anew(load):
     """As one with recurrent states, which are right for the last token that was read alone."""
-    program = load("llama")
-    model = LanguageModel(program)
+    model = LanguageModel(load("llama"))
     assert model.can_rewind
     model.can_rewind = False
     session = Session(model)
@@ -96,8 +94,7 @@ def test_a_model_that_keeps_one_place_reads_anew(load):
 
 
 def test_going_back_in_a_session(load):
-    program = load("llama")
-    session = Session(LanguageModel(program))
+    session = Session(LanguageModel(load("llama")))
     session.add(PROMPT)
     expected = session.logits()
     session.add([5, 6, 7])

@@ -2,16 +2,7 @@
 
 import numpy as np
 import pytest
-from support import (
-    MODELS,
-    QUICK,
-    STORAGES,
-    calls_of,
-    graph_of_file,
-    need_model,
-    relative_l2,
-    same_bits,
-)
+from support import MODELS, QUICK, calls_of, graph_of_file, need_model, relative_l2, same_bits
 from test_language import PROMPT, REAL
 
 import vkrt
@@ -39,7 +30,6 @@ def steps():
     return calls_of("llama", "step")
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
     program = load(storage=storage, weights=weights)
@@ -54,7 +44,6 @@ def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
     assert {array.nbytes for array in program.save_state().values()} == {kept}
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "bound"), [
     ("llama_static", 0.02), ("kept_attention", 0.05), ("kept_ring", 0.05)])
 def test_planned_is_measured(name, bound, storage, load):
@@ -152,8 +141,7 @@ def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path
     path.write_bytes(data)
     program = load(path)
     assert program.memory.notes[0] == "0 of 4 states are caches in 8 bits"
-    saved = program.save_state()
-    assert any(array.flat[0] == 0.5 for array in saved.values())
+    assert any(array.flat[0] == 0.5 for array in program.save_state().values())
     (inputs, (expected,)), *_ = steps
     result, = program.run(*inputs)
     assert relative_l2(result, expected) <= 1e-5

@@ -5,7 +5,6 @@ import pytest
 from support import (
     MODELS,
     QUICK,
-    STORAGES,
     calls_of,
     failing,
     graph_of_file,
@@ -78,8 +77,7 @@ def test_a_cache_that_is_read_afterwards_is_copied():
     after = Tensor(cache.sizes, "float32")
     nodes = [Node("update_cache.default", (rows, cache, 1), (stands_for, changed)),
              Node("aten.relu.default", (cache,), (after,))]
-    graph = Graph("m", [rows, cache], [changed, after], nodes).finish()
-    work = lower(graph, Target())
+    work = lower(Graph("m", [rows, cache], [changed, after], nodes).finish(), Target())
     into, = (step for step in work.steps
              if isinstance(step, Dispatch) and step.shader.startswith("rows_into"))
     assert into.writes[0].storage is not work.inputs[1].storage
@@ -88,7 +86,6 @@ def test_a_cache_that_is_read_afterwards_is_copied():
 # Runs
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_runs(storage, weights, load, steps):
     program = load(storage=storage, weights=weights)
@@ -97,14 +94,12 @@ def test_runs(storage, weights, load, steps):
     follow(program, steps)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_one_token_a_run(storage, load):
     program = load("llama_static", storage=storage)
     follow(program, calls_of("llama_static", "step"))
     assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name, bound", [
     ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
     ("llama_mini_8da4w-base", 1.5e-2)])

@@ -141,9 +141,7 @@ def test_the_parts_of_a_load(weights):
 
 
 def test_an_open_device_is_not_the_programs(load):
-    path = MODELS / "mlp.pte"
-    program = load(path)
-    assert program.memory.process.driver == 0
+    assert load("mlp").memory.process.driver == 0
 
 
 @linux

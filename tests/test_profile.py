@@ -15,18 +15,16 @@ from vkrt.ops.flops import flops_of
 from vkrt.vk import live_objects
 from vkrt.work.records import Dispatch
 
-CLOCKS = ("device", "host")
 
-
-def clock_or_skip(device, clock):
-    if clock == "device" and not device.timestamp_bits:
+@pytest.fixture(params=["device", "host"])
+def clock(request, device):
+    if request.param == "device" and not device.timestamp_bits:
         pytest.skip("the device has no timestamps")
+    return request.param
 
 
-@pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
-def test_every_step_is_timed(device, load, name, clock):
-    clock_or_skip(device, clock)
+def test_every_step_is_timed(load, name, clock):
     inputs, _ = reference_of(name)
     program = load(name)
     before = program.run(*inputs)
@@ -41,13 +39,10 @@ def test_every_step_is_timed(device, load, name, clock):
     assert profile.seconds >= max(step.seconds for step in profile.steps) > 0
     shaders = [s.shader for s in work.steps if isinstance(s, Dispatch)]
     assert [s.kernel for s in profile.steps if s.kind == "dispatch"] == shaders
-    after = program.run(*inputs)
-    same_bits(before, after)
+    same_bits(before, program.run(*inputs))
 
 
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
-    clock_or_skip(device, clock)
+def test_host_kernels_are_timed_by_the_host(load, on_host, clock):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs, clock=clock)
     hosts = [step for step in profile.steps if step.kind == "host"]
@@ -59,10 +54,8 @@ def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
     assert starts == sorted(starts)
 
 
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_streamed_weights(device, load, clock):
+def test_streamed_weights(load, clock):
     """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
-    clock_or_skip(device, clock)
     inputs, _ = reference_of("conv_mix")
     program = load("conv_mix", weights="stream")
     expected = program.run(*inputs)

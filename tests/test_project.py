@@ -89,8 +89,7 @@ def test_names_of_the_changelog_are_there():
 
 
 def test_the_newest_version_is_that_of_the_package():
-    newest = re.search(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
-    assert newest[1] == vkrt.__version__
+    assert re.search(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)[1] == vkrt.__version__
 
 
 # Workflows

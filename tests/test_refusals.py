@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from hostile_device import environment_of
-from support import MODELS, run_python
+from support import MODELS, damaged, run_python
 
 from vkrt.cli.selftest import PROGRAMS, _graph
 from vkrt.errors import PipelineError
@@ -142,8 +142,6 @@ def test_without_a_cache_the_process_knows(at_most):
 
 @pytest.mark.parametrize("damage", ["flip", "empty", "length"])
 def test_a_damaged_file_is_none(at_most, tmp_path, damage):
-    from support import damaged
-
     at_most(20000, RESULT)
     path, = tmp_path.rglob("*.vkrtrefused")
     good = path.read_bytes()

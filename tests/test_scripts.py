@@ -126,8 +126,7 @@ def fresh(checkout):
     def fresh(script, *arguments, **environment):
         fake(checkout / "commands", "debootstrap", script)
         path = f"{checkout / 'commands'}:{os.environ['PATH']}"
-        return run("bash", "tools/fresh-system", *arguments, cwd=checkout, PATH=path,
-                   **environment)
+        return run("bash", "tools/fresh-system", *arguments, cwd=checkout, PATH=path, **environment)
 
     return fresh
 

@@ -5,7 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import w
-from support import MODELS, STORAGES, calls_of, failing, graph_of_file, need_model, open_method
+from support import MODELS, calls_of, failing, graph_of_file, need_model, open_method
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -36,7 +36,6 @@ def load(load):
     return lambda name="buffers", **options: load(name, **options)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_values_stay(storage, weights, load, steps):
     program = load(storage=storage, weights=weights)
@@ -103,13 +102,11 @@ def test_from_memory(load, steps):
     follow(program, steps)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_another_program(storage, load):
     path = need_model("kvbuf-alias.pte")
     follow(load(path, storage=storage), calls_of(path, "step"))
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
     """Runs at any sizes go on with the same values."""
@@ -120,20 +117,16 @@ def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
     assert program.memory.state == 32
 
 
-def graph_of(sizes, *nodes_of):
-    """A graph of two states [3, 4] and [4, 3] (or `sizes`) that begin as 0, 1, 2, ...
-
-    Args:
-        nodes_of: a function: graph, states' tensors -> (outputs, the states' new tensors).
-    """
+def graph_of(sizes, nodes_of):
+    """A graph of two states of these sizes, which begin as 0, 1, 2, .. and 1, 2, ..; `nodes_of`
+    makes (outputs, the states' new tensors) of the graph and the states' tensors."""
     graph = Graph("forward")
     graph.states = []
     for number in range(2):
         before = Tensor(sizes, "float32", name=f"state {number}")
         constant = Constant(4 * number, 4 * before.numel, "float32")
         graph.states.append(State(constant, before, before))
-    outputs, after = nodes_of[0](graph, *(state.before for state in graph.states))
-    graph.outputs = outputs
+    graph.outputs, after = nodes_of(graph, *(state.before for state in graph.states))
     for state, tensor in zip(graph.states, after, strict=True):
         state.after = tensor
     return graph.finish()
@@ -163,7 +156,6 @@ def as_they_were(graph, one, two):
         same, node(graph, "aten.clone.default", two.sizes, two, None))
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("sizes", "nodes", "expected"), [
     ((3, 5), changing_places, lambda a, b: (a, (b, a))),
     ((4, 4), turned, lambda a, b: (a.T, (a.T, -b))),
@@ -216,7 +208,6 @@ def test_other_changes_of_buffers_are_refused(second, words):
 # Buffers that kernels outside of delegates change
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "caches", "numel"), [
     ("kept", 1, 96), ("kept_attention", 4, 96), ("kept_batch", 2, 192), ("kept_ring", 2, 192)])
 def test_caches_of_the_program(name, caches, numel, storage, device, load, exact_sizes):

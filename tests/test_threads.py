@@ -64,8 +64,7 @@ def test_loads_on_one_device(device):
         weights = ["auto", "copy", "stream"][random.integers(3)]
         with vkrt.load(MODELS / f"{name}.pte", device, weights=weights) as program:
             inputs = inputs_of(program)
-            run = program.run_async(*inputs)
-            same_bits(run.result(60), expected[name])
+            same_bits(program.run_async(*inputs).result(60), expected[name])
 
     at_once(work)
 

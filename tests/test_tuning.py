@@ -145,8 +145,7 @@ def test_drivers_of_processors_are_no_gpus(driver, vendor, files):
 def test_features_are_those_that_are_there(own):
     """And switched on, and wanted by the profile; those of CPU drivers want none."""
     has = dict.fromkeys(["subgroup_basic", "subgroup_arithmetic", "float16"], True)
-    device = replace(info(OTHER), features={**has, "storage8": False},
-                     limits=limits_of_a_device())
+    device = replace(info(OTHER), features={**has, "storage8": False}, limits=limits_of_a_device())
     assert policy.target_of(device).features == {"subgroups", "float16"}
     assert policy.target_of(device, enabled={"float16", "subgroup_basic"}).features == {"float16"}
     assert policy.target_of(device, enabled=set()).features == frozenset()
