@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
+import shutil
 import signal
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -17,7 +20,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
-from dealing import dealt
+from dealing import STORAGES, dealt
 from host_device import LAYER_BUGS
 from hostile_device import environment_of
 from properties import header_of, load_profile
@@ -53,6 +56,13 @@ def pytest_report_header(config):
             *header_of(seed)]
 
 
+def pytest_itemcollected(item):
+    """A test that takes the fixture `device` needs a driver; one marked `dealt` says so itself."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else ()
+    if "device" in set(item.fixturenames) - set(parameters) and "dealt" not in item.keywords:
+        item.add_marker("driver")
+
+
 def pytest_collection_modifyitems(config, items):
     kept = dealt(items)
     taken = set(kept)
@@ -77,6 +87,12 @@ def discrete():
             opened = stack.enter_context(ready_device())
         assert not opened.unified
         yield opened
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request):
+    """A test that takes this is run in every storage."""
+    return request.param
 
 
 @pytest.fixture
@@ -107,6 +123,18 @@ def compiled_of(tmp_path):
 
 
 @pytest.fixture
+def copy_of(tmp_path):
+    """Copies a program of tests/models, by its name, for a test that changes or removes it."""
+    return lambda name: Path(shutil.copy(path_of(name), tmp_path))
+
+
+@pytest.fixture
+def any_age(monkeypatch):
+    """Plans are cached of files that were made a moment ago, too, such as copies of a test."""
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
+
+
+@pytest.fixture
 def run_vkrt(capsys, monkeypatch):
     """Runs the `vkrt` command in this process, on a text as standard input; gives its exit code,
     its output and its errors."""
@@ -118,6 +146,34 @@ def run_vkrt(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return run_vkrt
+
+
+@pytest.fixture
+def output_of(run_vkrt):
+    """What the `vkrt` command prints; it has to succeed."""
+    def output_of(*arguments):
+        code, out, error = run_vkrt(*arguments)
+        assert code == 0, error
+        return out
+
+    return output_of
+
+
+@pytest.fixture
+def json_of(output_of):
+    """The same with --json, as objects of Python."""
+    return lambda *arguments: json.loads(output_of(*arguments, "--json"))
+
+
+@pytest.fixture
+def error_of(run_vkrt):
+    """What the `vkrt` command says on stderr; it has to end with the exit code that comes first."""
+    def error_of(expected, *arguments, **stdin):
+        code, _, error = run_vkrt(*arguments, **stdin)
+        assert code == expected, error
+        return error
+
+    return error_of
 
 
 @pytest.fixture
@@ -206,6 +262,5 @@ def work_done(monkeypatch):
         return did
 
     monkeypatch.setattr(Instances, "bind", count_bind)
-    monkeypatch.setattr(
-        lowering, "lower", lambda *args: done.append("lower") or lower(*args))
+    monkeypatch.setattr(lowering, "lower", lambda *args: done.append("lower") or lower(*args))
     return done

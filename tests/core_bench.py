@@ -36,11 +36,7 @@ class Lost(Exception):
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function of the core that fills an error.
-
-    Raises:
-        Lost: the device was lost.
-        ValueError: anything else that it says.
+    """Calls a function of the core that fills an error: raises Lost, or ValueError for all others.
     """
     error = Error()
     status = getattr(core(), name)(*arguments, byref(error))
@@ -61,7 +57,7 @@ class Binding(ctypes.Structure):
 
 
 class Part(ctypes.Structure):
-    """Something that a device has made; `close` names the core's function that destroys it."""
+    """Something that a device has made; `close_name` is the core's function that destroys it."""
 
     close_name = ""
 
@@ -69,9 +65,14 @@ class Part(ctypes.Structure):
         getattr(core(), self.close_name)(byref(self))
 
 
-class Buffer(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64),
-                ("is_external", c_int), ("memory", Binding)]
+class Handle(Part):
+    """A part of which the core keeps the device and the handle, and what a subclass adds."""
+
+    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+
+
+class Buffer(Handle):
+    _fields_ = [("size", c_uint64), ("is_external", c_int), ("memory", Binding)]
     close_name = "vkrt_close_buffer"
     block: Memory
 
@@ -80,8 +81,7 @@ class Buffer(Part):
         return self.block.read(0, self.size)
 
 
-class BufferView(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+class BufferView(Handle):
     close_name = "vkrt_close_buffer_view"
 
 
@@ -89,9 +89,8 @@ class Extent(ctypes.Structure):
     _fields_ = [("width", c_uint32), ("height", c_uint32), ("depth", c_uint32)]
 
 
-class Image(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("view", c_void_p), ("extent", Extent),
-                ("format", c_int), ("memory", Binding)]
+class Image(Handle):
+    _fields_ = [("view", c_void_p), ("extent", Extent), ("format", c_int), ("memory", Binding)]
     close_name = "vkrt_close_image"
 
 
@@ -112,8 +111,7 @@ class Memory(Block):
         return ctypes.string_at(self.mapped + offset, size)
 
 
-class ShaderModule(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+class ShaderModule(Handle):
     close_name = "vkrt_close_shader_module"
 
 
@@ -123,17 +121,15 @@ class DescriptorLayout(Part):
     close_name = "vkrt_close_descriptor_layout"
 
 
-class Pipeline(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+class Pipeline(Handle):
     close_name = "vkrt_close_pipeline"
     layout: DescriptorLayout
 
 
-class Sets(Part):
+class Sets(Handle):
     """A `DescriptorPool` of the core."""
 
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint32),
-                ("sets", ctypes.POINTER(c_void_p)), ("layouts", c_void_p)]
+    _fields_ = [("size", c_uint32), ("sets", ctypes.POINTER(c_void_p)), ("layouts", c_void_p)]
     close_name = "vkrt_close_descriptor_pool"
     kept: Any
 
@@ -162,13 +158,12 @@ class Sets(Part):
                 self.write_image(index, binding, thing)
 
 
-class Pool(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("users", c_int), ("closed", c_int)]
+class Pool(Handle):
+    _fields_ = [("users", c_int), ("closed", c_int)]
     close_name = "vkrt_close_command_pool"
 
 
-class Fence(Part):
-    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+class Fence(Handle):
     close_name = "vkrt_close_fence"
 
     def wait(self, seconds: float = 60) -> bool:
@@ -177,10 +172,10 @@ class Fence(Part):
         return bool(done.value)
 
 
-class Queries(Part):
+class Queries(Handle):
     """`TimestampQueries` of the core."""
 
-    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint32)]
+    _fields_ = [("size", c_uint32)]
     close_name = "vkrt_close_timestamps"
 
     def read(self) -> list[int] | None:
@@ -236,11 +231,7 @@ class Commands(Part):
 
 
 class Bench:
-    """A device with an allocator; a context manager that closes everything but the device.
-
-    Args:
-        device: the core's, as `core_alone.open_device` gives it.
-    """
+    """A device of `core_alone.open_device` with an allocator; its end closes all but the device."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
@@ -248,29 +239,29 @@ class Bench:
         self.allocator = room()
         call("vkrt_open_allocator", device, self.allocator)
         self.fence = self.new_fence()
-        self.pool = self.own(Pool())
-        call("vkrt_make_command_pool", device, False, byref(self.pool))
+        self.pool = self.make(Pool(), "vkrt_make_command_pool", device, False)
 
     def own(self, thing: Any) -> Any:
         self.owned.append(thing)
         return thing
 
+    def make(self, part: Any, name: str, *arguments: Any) -> Any:
+        """A part that a function of the core fills, its last argument before the error."""
+        self.own(part)
+        call(name, *arguments, byref(part))
+        return part
+
     def new_fence(self) -> Fence:
-        fence = self.own(Fence())
-        call("vkrt_make_fence", self.device, byref(fence))
-        return fence
+        return self.make(Fence(), "vkrt_make_fence", self.device)
 
     def allocate(self, size: int, alignment: int, types: int = ANY_TYPE,
                  purpose: int = DEVICE) -> Memory:
-        block = self.own(Memory())
-        call("vkrt_allocate_block", self.allocator, c_uint64(size), c_uint64(alignment),
-             c_uint32(types), purpose, byref(block))
-        return block
+        return self.make(Memory(), "vkrt_allocate_block", self.allocator, c_uint64(size),
+                         c_uint64(alignment), c_uint32(types), purpose)
 
     def unbound(self, nbytes: int) -> Buffer:
-        buffer = self.own(Buffer())
-        call("vkrt_make_buffer", self.device, c_uint64(nbytes), BUFFER_USAGE, 0, byref(buffer))
-        return buffer
+        return self.make(Buffer(), "vkrt_make_buffer", self.device, c_uint64(nbytes), BUFFER_USAGE,
+                         0)
 
     @staticmethod
     def bind(buffer: Buffer, block: Memory, offset: int) -> None:
@@ -292,61 +283,47 @@ class Bench:
 
     def image(self, extent: Sequence[int]) -> Image:
         """An RGBA32F image in a block of its own."""
-        image = self.own(Image())
-        call("vkrt_make_image", self.device, Extent(*extent), RGBA32F, IMAGE_USAGE, byref(image))
+        image = self.make(Image(), "vkrt_make_image", self.device, Extent(*extent), RGBA32F,
+                          IMAGE_USAGE)
         needs = image.memory.required
-        block = self.allocate(needs.size, needs.alignment, needs.types)
-        image.block = block
-        call("vkrt_bind_image", byref(image), byref(block), c_uint64(0))
+        image.block = self.allocate(needs.size, needs.alignment, needs.types)
+        call("vkrt_bind_image", byref(image), byref(image.block), c_uint64(0))
         return image
 
     def view(self, buffer: Buffer, offset: int = 0, nbytes: int | None = None) -> BufferView:
-        view = self.own(BufferView())
-        call("vkrt_make_buffer_view", byref(buffer), RGBA32F, c_uint64(offset),
-             c_uint64(buffer.size if nbytes is None else nbytes), byref(view))
-        return view
+        return self.make(BufferView(), "vkrt_make_buffer_view", byref(buffer), RGBA32F,
+                         c_uint64(offset), c_uint64(buffer.size if nbytes is None else nbytes))
 
     def layout(self, types: Sequence[int], push: int = 0) -> DescriptorLayout:
-        layout = self.own(DescriptorLayout())
-        call("vkrt_make_descriptor_layout", self.device, (c_int * 64)(*types), len(types), push,
-             byref(layout))
-        return layout
+        return self.make(DescriptorLayout(), "vkrt_make_descriptor_layout", self.device,
+                         (c_int * 64)(*types), len(types), push)
 
     def module(self, spirv: bytes) -> ShaderModule:
-        module = self.own(ShaderModule())
-        call("vkrt_make_shader_module", self.device, spirv, ctypes.c_size_t(len(spirv)),
-             byref(module))
-        return module
+        return self.make(ShaderModule(), "vkrt_make_shader_module", self.device, spirv,
+                         ctypes.c_size_t(len(spirv)))
 
     def pipeline(self, spirv: bytes, types: Sequence[int], push: int = 0,
                  constants: Sequence[tuple[int, int]] = ()) -> Pipeline:
-        pipeline = self.own(Pipeline())
-        pipeline.layout = self.layout(types, push)
+        layout = self.layout(types, push)
         words = [word & ANY_TYPE for pair in constants for word in pair]
-        call("vkrt_make_pipeline", byref(pipeline.layout), byref(self.module(spirv)),
-             (c_uint32 * (len(words) + 1))(*words), ctypes.c_size_t(len(constants)),
-             byref(pipeline))
+        pipeline = self.make(Pipeline(), "vkrt_make_pipeline", byref(layout),
+                             byref(self.module(spirv)), (c_uint32 * (len(words) + 1))(*words),
+                             ctypes.c_size_t(len(constants)))
+        pipeline.layout = layout
         return pipeline
 
     def sets(self, *layouts: DescriptorLayout) -> Sets:
-        sets = self.own(Sets())
-        sets.kept = layouts, (c_void_p * len(layouts))(*[ctypes.addressof(layout)
-                                                         for layout in layouts])
-        call("vkrt_make_descriptor_pool", self.device, sets.kept[1], len(layouts), byref(sets))
+        addresses = (c_void_p * len(layouts))(*map(ctypes.addressof, layouts))
+        sets = self.make(Sets(), "vkrt_make_descriptor_pool", self.device, addresses, len(layouts))
+        sets.kept = layouts, addresses
         return sets
 
     def queries(self, size: int) -> Queries:
-        queries = self.own(Queries())
-        call("vkrt_make_timestamps", self.device, size, byref(queries))
-        return queries
+        return self.make(Queries(), "vkrt_make_timestamps", self.device, size)
 
     def back_and_forth(self, spirv: bytes, nbytes: int, constants=((100, 64),)):
-        """What it takes to run a kernel that writes a buffer from another one.
-
-        Returns:
-            The first buffer, the pipeline, and its sets: 0 for writing the second buffer from
-            the first, 1 for writing the first from the second.
-        """
+        """A buffer, a pipeline that writes a buffer from another one, and its sets: 0 writes the
+        second buffer from the first, 1 the first from the second."""
         a, b = self.buffer(nbytes), self.buffer(nbytes)
         pipeline = self.pipeline(spirv, [STORAGE_BUFFER, STORAGE_BUFFER], 8, list(constants))
         sets = self.sets(pipeline.layout, pipeline.layout)
@@ -369,8 +346,7 @@ class Bench:
                 lambda commands: commands.record_copy(a, 0, result, 0, 4 * count)]
 
     def begin(self, one_time: bool = True) -> Commands:
-        commands = self.own(Commands())
-        call("vkrt_make_command_buffer", byref(self.pool), byref(commands))
+        commands = self.make(Commands(), "vkrt_make_command_buffer", byref(self.pool))
         commands.begin(one_time)
         return commands
 
@@ -409,11 +385,8 @@ class Bench:
 
 @contextmanager
 def opened_bench(checks: bool = True) -> Iterator[Bench]:
-    """A bench on the first device; nothing is left of it.
-
-    Args:
-        checks: fails where the validation layer, if it is on, has found something.
-    """
+    """A bench on the first device; nothing is left of it, and with `checks` the validation layer,
+    if it is on, has found nothing."""
     before = alive()
     device = open_device()
     try:

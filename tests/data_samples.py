@@ -32,8 +32,7 @@ def split(name: str, folder: Path, files: int = 1, align: int = 128) -> tuple[Pa
     size = struct.unpack_from("<Q", data, 16)[0]
     named = named_data(name)
     for key in named:
-        at = data.index(key.encode(), 0, size)
-        data[at] = ord("x")
+        data[data.index(key.encode(), 0, size)] = ord("x")
     program = folder / path.name
     program.write_bytes(data)
     parts = []

@@ -32,16 +32,11 @@ def hosted(name, **options):
 
 def arrays_of(program, seed=0):
     rng = np.random.default_rng(seed)
-    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype)
-            for info in program.metadata().inputs]
+    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype) for info in program.metadata().inputs]
 
 
 class HostBuffers:
-    """Buffers of a host for arrays, with guards around them.
-
-    Attributes:
-        buffers: `DeviceBuffer`s.
-    """
+    """Buffers of a host for arrays, with guards around them: `DeviceBuffer`s in `buffers`."""
 
     def __init__(self, host, arrays, offset=256, room=16):
         self.offset = offset
@@ -65,7 +60,6 @@ class HostBuffers:
     def check(self):
         """They hold the arrays, and nothing beside was written."""
         for buffer, size, array in zip(self.hosts, self.sizes, self.arrays):
-            held = buffer.bytes[self.offset:self.offset + array.nbytes]
-            assert held.tobytes() == array.tobytes()
+            assert buffer.bytes[self.offset:self.offset + array.nbytes].tobytes() == array.tobytes()
             assert (buffer.bytes[:self.offset] == GUARD).all()
             assert (buffer.bytes[self.offset + size:] == GUARD).all()

@@ -32,12 +32,8 @@ FLOAT_CONTROLS = "VK_KHR_shader_float_controls"
 
 
 class Host:
-    """Instance, device and a queue of family 0. Made by `open_host`.
-
-    Attributes:
-        always: names of extensions that are enabled in any case.
-        messages: what the validation layer has said.
-    """
+    """Instance, device and a queue of family 0. Made by `open_host`. The validation layer's words
+    are in `messages`, names of extensions that are enabled in any case in `always`."""
 
     def __init__(self, features: Sequence[str], version: tuple[int, int]):
         self.vk = vk = pytest.importorskip(
@@ -58,8 +54,7 @@ class Host:
         self.physical = vk.vkEnumeratePhysicalDevices(self.instance)[0]
         has = {e.extensionName for e in vk.vkEnumerateDeviceExtensionProperties(
             self.physical, None)}
-        queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1,
-                                           pQueuePriorities=[1.0])
+        queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1, pQueuePriorities=[1.0])
         chain = None
         self.always = (FLOAT_CONTROLS,) if FLOAT_CONTROLS in has else ()
         wanted = [*self.always, *(name for name in features
@@ -101,7 +96,6 @@ class Host:
         return made
 
     def release(self, buffer: HostBuffer) -> None:
-        """Destroys a buffer now."""
         self._made.remove(buffer)
         buffer.close()
 
@@ -151,12 +145,8 @@ class Host:
 
 
 class HostBuffer:
-    """A VkBuffer of a host, in coherent memory that it has mapped. Made by `Host.buffer`.
-
-    Attributes:
-        handle: the VkBuffer, as the package `vulkan` has it.
-        bytes: its memory, an array of uint8.
-    """
+    """A VkBuffer of a host (`handle`, as the package `vulkan` has it), in coherent memory that it
+    has mapped (`bytes`, an array of uint8). Made by `Host.buffer`."""
 
     def __init__(self, host: Host, nbytes: int, usage: int = 0):
         self._host = host
@@ -169,8 +159,7 @@ class HostBuffer:
         needs = vk.vkGetBufferMemoryRequirements(device, self.handle)
         # The array of types is a part of this, and goes with it.
         has = vk.vkGetPhysicalDeviceMemoryProperties(host.physical)
-        wanted = (vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-                  | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+        wanted = (vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
         suits = next(i for i in range(32) if needs.memoryTypeBits >> i & 1
                      and has.memoryTypes[i].propertyFlags & wanted == wanted)
         self._memory = vk.vkAllocateMemory(device, vk.VkMemoryAllocateInfo(
@@ -200,13 +189,11 @@ def open_host(*features: str, version: tuple[int, int] = (1, 1)) -> Iterator[Hos
 
 
 def spied(names: dict[bytes, Callable[[Any], Any]]) -> tuple[int, list[Any]]:
-    """Address of a vkGetInstanceProcAddr that gives out other device functions.
+    """The address of a vkGetInstanceProcAddr that gives out other device functions, and what has
+    to be kept alive as long as it is used.
 
     Args:
         names: name of a device function -> what makes a function of ctypes of its address.
-
-    Returns:
-        The address, and what has to be kept alive as long as it is used.
     """
     library = ctypes.CDLL("libvulkan.so.1")
     address = ctypes.c_void_p

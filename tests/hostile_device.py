@@ -45,11 +45,8 @@ def profile_names() -> list[str]:
 
 
 def read_profile(name: str) -> dict[str, Any]:
-    """A profile, with what it leaves out from the one that it is `like`.
-
-    Raises:
-        pytest.UsageError: there is none of that name, or a key is not known.
-    """
+    """A profile, with what it leaves out from the one that it is `like`; pytest.UsageError where
+    there is none of that name, or a key is not known."""
     if name not in profile_names():
         raise pytest.UsageError(
             f"no profile {name!r} in {HERE / 'profiles'}; there are {', '.join(profile_names())}")
@@ -108,11 +105,8 @@ def flat(profile: dict[str, Any]) -> str:
 
 
 def build() -> Path:
-    """The folder of the layer and its manifest, compiled if its sources have changed.
-
-    Raises:
-        pytest.UsageError: there is no C compiler.
-    """
+    """The folder of the layer and its manifest, compiled if its sources have changed;
+    pytest.UsageError where there is no C compiler."""
     sources = sorted(HERE.glob("*.[ch]"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = CACHE / digest
@@ -143,11 +137,7 @@ def _put(path: Path, text: str) -> None:
 
 def environment_of(name: str, imports: str = "", **limits: Any) -> dict[str, str]:
     """The environment in which a process finds the driver's device as a profile describes it, with
-    these limits in the place of the profile's.
-
-    Args:
-        imports: one of `IMPORTS` in the place of the profile's.
-    """
+    these limits, and with `imports` (one of `IMPORTS`), in the place of the profile's."""
     folder = build()
     profile = read_profile(name)
     if imports:

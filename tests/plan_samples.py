@@ -64,8 +64,7 @@ class Maker:
         self.steps.append(HostCall(len(self.steps), "aten::mean.out", (), tuple(reads),
                                    tuple(writes)))
 
-    def weight(self, row_bytes: int, rows: int = 1, image: bool = False,
-               gap: int = 0) -> Operand:
+    def weight(self, row_bytes: int, rows: int = 1, image: bool = False, gap: int = 0) -> Operand:
         total = row_bytes * rows
         self.file_end += gap
         target = self.operand(self.storage("weight", max(-(-total // 16) * 16, 16), image))

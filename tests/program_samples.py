@@ -114,8 +114,7 @@ def sharing() -> Compiled:
     target, = program.targets
     method, = target.methods
     shared, = program_of(alone).targets[0].methods
-    target = target._replace(methods=(method._replace(shared=uses_of(0, [one])),),
-                             shared=(shared,))
+    target = target._replace(methods=(method._replace(shared=uses_of(0, [one])),), shared=(shared,))
     return program._replace(targets=(target,), modules=tuple(
         map(module_of, shaders_of([own, alone]))))
 

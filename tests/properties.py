@@ -15,11 +15,8 @@ TIMES = 8
 
 
 def load_profile(seed: str | None) -> None:
-    """Chooses what all property tests begin with; comes before they are imported.
-
-    Args:
-        seed: the option --hypothesis-seed; None draws the same examples in every run.
-    """
+    """Chooses what all property tests begin with, by the option --hypothesis-seed; comes before
+    they are imported."""
     # Examples that failed on this machine before would make one commit give two results.
     settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
     settings.register_profile("fresh", derandomize=False, deadline=None, database=None,

@@ -53,7 +53,8 @@ def layout_program() -> tuple[Graph, bytes, Callable[[np.ndarray, int], np.ndarr
         padded = np.pad(np.maximum(array.astype(np.float64), 0).reshape(-1, columns), 1)
         height = padded.shape[0] - 2
         return np.stack([sum(padded[dy:dy + height, dx:dx + columns] * kernel[0, dy, dx]
-                             for dy in range(3) for dx in range(3)) for kernel in weight])[None]
+                             for dy in range(3) for dx in range(3)) for kernel in weight]
+                        )[None].astype(np.float32)
 
     return graph.finish(), weight.tobytes(), run
 

@@ -3,8 +3,11 @@ it, and what reaches beyond its memory."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -77,19 +80,20 @@ def reference_of(program: str | Path) -> tuple[list[np.ndarray], list[np.ndarray
     return inputs, outputs
 
 
+def mlp_arrays() -> tuple[np.ndarray, np.ndarray]:
+    """The input of mlp.pte, and its output."""
+    (x,), (y,) = reference_of("mlp")
+    return x, y
+
+
 def calls_of(program: str | Path, kind: str = "call"
              ) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-    """Inputs and outputs of several calls that lie beside a program.
-
-    Args:
-        kind: "call", each of which stands for itself, "step", which follow one another, or "" for
-            the only one.
-    """
+    """Inputs and outputs of several calls that lie beside a program: of the kind "call" each of
+    which stands for itself, "step", which follow one another, or "" for the only one."""
     with np.load(path_of(program).with_suffix(".npz")) as archive:
         count = len({key.split("_")[0] for key in archive if key.startswith(kind)}) if kind else 1
         names = [f"{kind}{number}_" for number in range(count)] if kind else [""]
-        return [(numbered(archive, f"{name}in"), numbered(archive, f"{name}out"))
-                for name in names]
+        return [(numbered(archive, f"{name}in"), numbered(archive, f"{name}out")) for name in names]
 
 
 def graph_of_file(program: str | Path, method: str = "forward") -> Any:
@@ -105,6 +109,17 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
     expected = expected.astype(np.float64)
     norm = np.linalg.norm(expected)
     return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
+
+
+def close_to(results: Sequence[Any], expected: Sequence[np.ndarray], bound: float = 1e-5) -> None:
+    """Fails unless results have these sizes and dtypes, and values: of floats those within a
+    relative L2 distance, of others the same."""
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype), f"output {index}"
+        if wanted.dtype.kind == "f":
+            assert relative_l2(result, wanted) < bound, f"output {index}"
+        else:
+            np.testing.assert_array_equal(result, wanted)
 
 
 def outside(work: Any) -> list[str]:
@@ -161,16 +176,21 @@ def execute(graph: Any, data: bytes, inputs: Sequence[np.ndarray], device: Any,
 
 @contextmanager
 def failing(fail_after: Callable[[int], None], number: int) -> Iterator[None]:
-    """Within, an allocation or a read fails: the one of this number.
-
-    Args:
-        fail_after: `fail_allocation_after` or `fail_read_after`.
-    """
+    """Within, an allocation (`fail_allocation_after`) or a read (`fail_read_after`) fails: the one
+    of this number."""
     fail_after(number)
     try:
         yield
     finally:
         fail_after(-1)
+
+
+def raising(error: type[BaseException], *arguments: Any) -> Callable[..., Any]:
+    """A function that raises such an error, whatever it is called with."""
+    def fail(*_: Any, **__: Any) -> None:
+        raise error(*arguments)
+
+    return fail
 
 
 def in_threads(*calls: Callable[[], Any], seconds: float = 300) -> None:
@@ -192,6 +212,13 @@ def in_threads(*calls: Callable[[], Any], seconds: float = 300) -> None:
         assert not thread.is_alive()
     if errors:
         raise errors[0]
+
+
+def need_command(*names: str) -> str:
+    """The first of these commands that is here, or a skip."""
+    for found in filter(None, map(shutil.which, names)):
+        return found
+    pytest.skip(f"none of these is installed: {', '.join(names)}")
 
 
 def need_one_memory(device: Any) -> None:
@@ -229,11 +256,8 @@ def sorting_on_host() -> Iterator[None]:
 
 def python(*words: Any, cwd: Path | None = None, stdin: Any = None,
            **environment: str) -> subprocess.CompletedProcess[str]:
-    """A new interpreter that finds the tests' modules, at its end.
-
-    Args:
-        words: what follows on its command line.
-    """
+    """A new interpreter that finds the tests' modules, with these words on its command line, at its
+    end."""
     path = os.pathsep.join((str(MODELS.parent), os.environ.get("PYTHONPATH", "")))
     return subprocess.run([sys.executable, *map(str, words)], text=True, capture_output=True,
                           env={**os.environ, "PYTHONPATH": path, **environment}, timeout=300,
@@ -247,6 +271,29 @@ def run_python(code: str, *arguments: Any, **environment: str) -> str:
     return done.stdout
 
 
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The options of a command, as `vkrt COMMAND --help` knows them."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
+    return parser
+
+
+def on_small_file_system(script: str, folder: Path, *arguments: Any
+                         ) -> subprocess.CompletedProcess[str]:
+    """Runs a script of bash, which may mount a file system of memory at `folder`, its first
+    argument, that no other process sees; a skip where that is not allowed.
+
+    Mesa keeps a cache of its own, whose index it maps without having the space: off here.
+    """
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", folder],
+                      capture_output=True).returncode:
+        pytest.skip("this process may not mount a file system")
+    return subprocess.run(["unshare", "-m", "bash", "-c", script, "bash", folder,
+                           *map(str, arguments)], text=True, capture_output=True, timeout=300,
+                          env={**os.environ, "MESA_SHADER_CACHE_DISABLE": "true",
+                               "MESA_GLSL_CACHE_DISABLE": "true"})
+
+
 def same_bits(outputs, others) -> None:
     """Fails unless two lists of outputs are the same bits."""
     for a, b in zip(outputs, others, strict=True):
@@ -258,6 +305,11 @@ def as_input(numbers: np.ndarray, info: Any) -> np.ndarray:
     return (numbers if np.dtype(info.dtype).kind == "f" else np.abs(numbers)).astype(info.dtype)
 
 
+def examples_of(program: Any, method: str = "forward") -> list[Any]:
+    """An example of each input of a method."""
+    return [info.example() for info in program.metadata(method).inputs]
+
+
 def inputs_of(program) -> list[np.ndarray]:
     """Inputs of the largest sizes: the same numbers for the same program."""
     random = np.random.default_rng(3)
@@ -265,19 +317,15 @@ def inputs_of(program) -> list[np.ndarray]:
 
 
 def damaged(good: bytes, how: str) -> bytes:
-    """A file's content, damaged.
-
-    Args:
-        how: "length" (cut off), "empty", "flip" (in the last byte), "header" (in the first), or the
-            number of a byte.
-    """
+    """A file's content with its "length" cut off, "empty", or with a "flip" in its last byte, its
+    first one, the "header", or the one of a number."""
     bad = bytearray(good)
     if how == "length":
         del bad[-3:]
     elif how == "empty":
         bad.clear()
     else:
-        bad[{"flip": -1, "header": 0}[how] if how in ("flip", "header") else int(how)] ^= 0xFF
+        bad[int({"flip": -1, "header": 0}.get(how, how))] ^= 0xFF
     return bytes(bad)
 
 

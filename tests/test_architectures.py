@@ -50,8 +50,7 @@ def test_table():
 
 def test_rows_of_other_networks_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(architectures, "README", tmp_path / "README.md")
-    text = f"before\n{architectures.BEGIN}{architectures.END}behind\n"
-    architectures.README.write_text(text)
+    architectures.README.write_text(f"before\n{architectures.BEGIN}{architectures.END}behind\n")
     for name, error in (("b", 3e-7), ("a", 3e-7), ("b", 1.0)):
         record = {"cold": {**RAN, "error": error}}
         architectures.write({name: architectures.row(name, record)})

@@ -3,11 +3,12 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from host_buffers import arrays_of, host_and_device, hosted
-from support import MODELS, calls_of, same_bits
+from support import MODELS, calls_of, raising, same_bits
 
 import vkrt
 from vkrt import Semaphore
@@ -27,7 +28,7 @@ def test_the_next_call_leaves_the_results_of_the_run_before(options, load):
     expected = [program.run(*each) for each in inputs]
     runs = [program.run_async(*each) for each in inputs]
     for run, wanted in zip(reversed(runs), reversed(expected)):
-        assert np.array_equal(run.result()[0], wanted[0])
+        same_bits(run.result(), wanted)
     assert all(run.done() for run in runs)
 
 
@@ -40,19 +41,15 @@ def test_closing_waits_and_keeps_the_results(load):
 
 
 def test_programs_side_by_side_and_in_coroutines(load):
-    one = load(SUPERRES)
-    other = load("mlp")
+    one, other = load(SUPERRES), load("mlp")
     inputs = arrays_of(one), arrays_of(other)
     expected = one.run(*inputs[0]), other.run(*inputs[1])
 
     async def both():
-        first, second = one.run_async(*inputs[0]), other.run_async(*inputs[1])
-        return await asyncio.gather(wait(first), wait(second))
+        return await asyncio.gather(one.run_async(*inputs[0]), other.run_async(*inputs[1]))
 
-    async def wait(run): return await run
-
-    for found, wanted in zip(asyncio.run(both()), expected):
-        assert np.array_equal(found[0], wanted[0])
+    for found, wanted in zip(asyncio.run(both()), expected, strict=True):
+        same_bits(found, wanted)
 
 
 def test_states_follow_the_runs(load):
@@ -86,15 +83,12 @@ def test_runs_follow_the_calls_where_the_host_has_a_part(load, hasty):
 
 def test_a_thread_that_cannot_be_started(load, monkeypatch):
     """Nothing has run, and nobody waits for it."""
-    def fails(thread):
-        raise RuntimeError("no more threads")
-
     program = load("buffers", weights="stream", fusions="off")
     x = np.ones((1, 6), np.float32)
     expected = program.run(x)
     program.reset_state()
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", fails)
+        patch.setattr(threading.Thread, "start", raising(RuntimeError, "no more threads"))
         with pytest.raises(RuntimeError, match="no more threads"):
             program.run_async(x)
     same_bits(program.run(x), expected)
@@ -107,17 +101,15 @@ def test_a_run_of_a_thread_is_cancelled():
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
         first = program.run_async(*inputs, wait=[Semaphore(line, 1)])
-        found = []
-        second = threading.Thread(target=lambda: found.append(program.run(*inputs)))
-        second.start()
-        while not first.done():
-            program.cancel()
-            time.sleep(0.01)
-        with pytest.raises(CancelledError):
-            first.result()
-        host.signal(line, 1)
-        second.join(60)
-        same_bits(found[0], expected)
+        with ThreadPoolExecutor() as pool:
+            second = pool.submit(program.run, *inputs)
+            while not first.done():
+                program.cancel()
+                time.sleep(0.01)
+            with pytest.raises(CancelledError):
+                first.result()
+            host.signal(line, 1)
+            same_bits(second.result(60), expected)
 
 
 def test_a_run_is_cancelled():
@@ -126,20 +118,12 @@ def test_a_run_is_cancelled():
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
         run = program.run_async(*inputs, wait=[Semaphore(line, 1)])
-        failed = []
-
-        def wait():
-            try:
-                run.result()
-            except CancelledError as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        while thread.is_alive():
-            program.cancel()
-            thread.join(0.01)
-        assert failed and not run.done()
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(run.result)
+            while not waiting.done():
+                program.cancel()
+                time.sleep(0.01)
+        assert isinstance(waiting.exception(), CancelledError) and not run.done()
         host.signal(line, 1)
         # The device went on with it.
         assert np.array_equal(run.result(60)[0], expected[0])
@@ -147,23 +131,19 @@ def test_a_run_is_cancelled():
 
 def test_a_state_that_is_torn_refuses_further_runs(load):
     program = load("buffers")
-    method = program.load_method("forward")
-    method._loaded.state.inconsistent = True
+    program.load_method("forward")._loaded.state.inconsistent = True
     with pytest.raises(StateError):
         program.run_async(np.zeros((1, 6), np.float32))
 
 
 def test_an_error_that_is_kept_holds_nothing_of_the_device(on_host, monkeypatch):
     """The host destroys its device after the program is closed, whoever still has the error."""
-    def fails(*arguments):
-        raise ArithmeticError("no")
-
     with host_and_device() as (_, device):
         before = live_objects()
         program = vkrt.load(BRANCHES, device)
         inputs = arrays_of(program)
         with monkeypatch.context() as patch, pytest.raises(ArithmeticError) as kept:
-            patch.setattr(host_kernels, "run_kernel", fails)
+            patch.setattr(host_kernels, "run_kernel", raising(ArithmeticError))
             program.run(*inputs)
         assert kept.value.__traceback__ is not None
         program.close()

@@ -1,41 +1,34 @@
 """Benchmarks: what is measured is there, and what is missing is said."""
 
-import json
 import types
+from contextlib import closing
 
 import numpy as np
 import pytest
 from support import MODELS
 
 from vkrt.cli import bench
-from vkrt.cli import main as cli
 from vkrt.method.arguments import TensorInfo
 
-driver = pytest.mark.driver
-MLP = str(MODELS / "mlp.pte")
+MLP = MODELS / "mlp.pte"
 
 
-@driver
-def test_command(capsys):
-    assert cli.main(["bench", MLP, str(MODELS / "toy.pte"), "--runs", "2"]) == 0
-    out = capsys.readouterr().out
+@pytest.mark.driver
+def test_command(output_of, json_of):
+    out = output_of("bench", MLP, MODELS / "toy.pte", "--runs", "2")
     assert "mlp.pte" in out and "toy.pte" in out and "GFLOP/s" in out
-    assert cli.main(["bench", MLP, "--runs", "3", "--json"]) == 0
-    result, = json.loads(capsys.readouterr().out)
+    result, = json_of("bench", MLP, "--runs", "3")
     assert result["runs"] == 3 and result["flops"] > 0 and result["gflops_per_second"] > 0
     assert result["times"]["min"] <= result["times"]["median"]
     assert result["warm"]["seconds"] > 0 and result["first"]["seconds"] > 0
     assert (result["cold"] is None) == bool(result["cold_why"])
 
 
-@driver
+@pytest.mark.driver
 @pytest.mark.parametrize(("arguments", "words"), [
-    ((MLP, "--runs", "0"), "0 runs"),
-    ((MLP, "--method", "backward"), "no method 'backward'"),
-])
-def test_mistakes(capsys, arguments, words):
-    assert cli.main(["bench", *arguments]) == 2
-    err = capsys.readouterr().err
+    (("--runs", "0"), "0 runs"), (("--method", "backward"), "no method 'backward'")])
+def test_mistakes(error_of, arguments, words):
+    err = error_of(2, "bench", MLP, *arguments)
     assert words in err and err.count("\n") == 1
 
 
@@ -44,15 +37,10 @@ def test_why_a_file_cannot_leave_the_cache(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_bytes(bytes(100_000))
     monkeypatch.setattr(bench, "_PAUSE", 0)
-    source = bench.Source.open(file)
-    try:
+    with closing(bench.Source.open(file)) as source:
         memoryview(source).tobytes()
         why = bench.drop_from_cache(str(file))
-        assert not why or "cache" in why
-        if not why:
-            assert not any(source.resident(0, source.nbytes))
-    finally:
-        source.close()
+        assert "cache" in why if why else not any(source.resident(0, source.nbytes))
 
 
 def test_sample_inputs():

@@ -10,8 +10,6 @@ import vkrt
 from vkrt.compiler.description import Description
 from vkrt.runtime.open_device import OpenDevice
 
-pytestmark = pytest.mark.driver
-
 PROGRAMS = [(name, "texel") for name in
             ("mlp", "conv_mix", "unet_small", "lstm_cell", "buffers", "conv-dyn", "mlp-fp16")]
 PROGRAMS += [(name, storage) for name in ("mlp", "conv-dyn") for storage in ("buffer", "texture3d")]

@@ -2,15 +2,14 @@
 
 import os
 import pickle
-import re
 import shutil
 import sys
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import pytest
-from support import MODELS, damaged, inputs_of, run_python, same_bits
+from support import MODELS, damaged, examples_of, inputs_of, raising, run_python, same_bits
 
 import vkrt
 from vkrt.capi import config
@@ -24,30 +23,18 @@ from vkrt.plan.options import LoadOptions
 from vkrt.program.program import Program
 from vkrt.runtime import mapping
 
-PACKAGE = Path(vkrt.__file__).parent
 MLP = MODELS / "mlp.pte"
 # Of fixed sizes: kernels on the host, states, quantized weights, several outputs
 STATIC = ("places", "mlp", "elementwise", "quantized_mlp", "kept_attention", "branches",
           "unet_small")
 
-
-@pytest.fixture(autouse=True)
-def _whatever_their_age(monkeypatch):
-    """Also files that were made a moment ago, such as copies of a test."""
-    monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
+pytestmark = [pytest.mark.driver, pytest.mark.usefixtures("any_age")]
 
 
 @pytest.fixture
 def forbidden(monkeypatch):
     """Call it, and from then on no graph can be made."""
-
-    def forbid():
-        def graph(self, method):
-            raise AssertionError(f"the graph of {method} is made")
-
-        monkeypatch.setattr(Description, "graph", graph)
-
-    return forbid
+    return partial(monkeypatch.setattr, Description, "graph", raising(AssertionError, "a graph"))
 
 
 def plans(folder):
@@ -65,7 +52,6 @@ def loaded(path, folder, **options):
                 program.memory.notes, program.memory.file_plan, program.memory.planned_peak)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "copy"}, {"memory_budget": "smallest"},
                                      {"storage": "texture3d"}], ids=str)
 @pytest.mark.parametrize("name", STATIC)
@@ -81,7 +67,6 @@ def test_the_same_program(name, options, tmp_path, forbidden):
     assert len(plans(tmp_path)) == 1
 
 
-@pytest.mark.driver
 def test_what_is_not_imported(tmp_path):
     """A process that finds a plan has neither read the program nor imported an operator."""
     code = """
@@ -100,7 +85,6 @@ def test_what_is_not_imported(tmp_path):
     assert second == []
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("kind", ["plan", "compiled"])
 def test_what_a_host_in_c_does_without(kind, tmp_path):
     """A later start of a host, or one with a compiled program, needs none of these modules, which
@@ -137,7 +121,6 @@ def test_what_a_host_in_c_does_without(kind, tmp_path):
     assert first == [second[0], "True"] and second[1] == "False"
 
 
-@pytest.mark.driver
 def test_a_profile_names_operators(tmp_path):
     """The graph is made when somebody asks for its nodes."""
     loaded(MLP, tmp_path)
@@ -149,51 +132,39 @@ def test_a_profile_names_operators(tmp_path):
         assert method.graph.nodes and method.work.steps
 
 
-@pytest.mark.driver
 def test_other_methods(tmp_path):
     """They are read when they are asked for."""
     with vkrt.load(MODELS / "coder.pte", plan_cache=tmp_path) as program:
         names = program.method_names
-        whole = [program.run(*[info.example() for info in program.metadata(name).inputs],
-                             method=name) for name in names]
+        whole = [program.run(*examples_of(program, name), method=name) for name in names]
     assert len(names) > 1
     with vkrt.load(MODELS / "coder.pte", plan_cache=tmp_path) as program:
         assert program.method_names == names
         for name, expected in zip(names, whole):
-            inputs = [info.example() for info in program.metadata(name).inputs]
-            same_bits(program.run(*inputs, method=name), expected)
+            same_bits(program.run(*examples_of(program, name), method=name), expected)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("change", ["rewritten", "other time", "replaced"])
-def test_a_program_that_was_changed(tmp_path, change):
-    path = tmp_path / "program.pte"
-    shutil.copy(MLP, path)
+def test_a_program_that_was_changed(copy_of, tmp_path, change):
+    path = copy_of("mlp")
     loaded(path, tmp_path / "plans")
     if change == "rewritten":
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1
-        path.write_bytes(data)
+        path.write_bytes(damaged(path.read_bytes(), "flip"))
     elif change == "other time":
         os.utime(path, ns=(1, 1))
     else:
-        shutil.copy(MODELS / "toy.pte", tmp_path / "other")
-        os.replace(tmp_path / "other", path)
+        copy_of("toy").replace(path)
     loaded(path, tmp_path / "plans")
     assert len(plans(tmp_path / "plans")) == 2
 
 
-@pytest.mark.driver
-def test_a_file_that_was_changed_just_now(tmp_path, monkeypatch):
+def test_a_file_that_was_changed_just_now(copy_of, tmp_path, monkeypatch):
     """It might be changed again without another time of change."""
     monkeypatch.setattr(plan_cache, "RECENT_NS", 2_000_000_000)
-    path = tmp_path / "program.pte"
-    shutil.copy(MLP, path)
-    loaded(path, tmp_path / "plans")
+    loaded(copy_of("mlp"), tmp_path / "plans")
     assert not plans(tmp_path / "plans")
 
 
-@pytest.mark.driver
 def test_other_options_and_devices(tmp_path):
     loaded(MLP, tmp_path)
     loaded(MLP, tmp_path, storage="buffer")
@@ -205,7 +176,6 @@ def test_other_options_and_devices(tmp_path):
     assert len(plans(tmp_path)) == 3
 
 
-@pytest.mark.driver
 def test_other_extension_modules(tmp_path, monkeypatch):
     """Those of another build may ask for other memory: a plan is for one build."""
     present, other = plan_cache.shared_object(), tmp_path / "other.so"
@@ -220,7 +190,6 @@ def test_other_extension_modules(tmp_path, monkeypatch):
     assert len(plans(tmp_path)) == 2
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("damage", ["length", "flip", "empty", "header"])
 def test_a_damaged_plan(tmp_path, damage):
     """It is ignored and written anew."""
@@ -232,7 +201,6 @@ def test_a_damaged_plan(tmp_path, damage):
     assert path.read_bytes() == good
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("change", ["writable file", "writable folder", "link", "others"])
 def test_a_plan_that_others_may_have_written(tmp_path, monkeypatch, change):
     """It is not used: its kernels might do anything."""
@@ -271,8 +239,7 @@ class Evil:
 def test_content_that_is_no_plan(content, has_header, tmp_path, monkeypatch):
     """Nothing but a plan is made of it, whatever its checksum says."""
     monkeypatch.chdir(tmp_path)
-    with vkrt.load(MLP, plan_cache=tmp_path / "plans"):
-        pass
+    vkrt.load(MLP, plan_cache=tmp_path / "plans").close()
     header = plans(tmp_path / "plans")[0].read_bytes()[:flat.HEADER_BYTES - 8]
     content += bytes(-len(content) % 8)
     header += flat.checksum(content).to_bytes(8, "little")
@@ -280,16 +247,6 @@ def test_content_that_is_no_plan(content, has_header, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["plans"]
 
 
-def test_no_code_in_files():
-    """Nothing in the product makes objects or code of what files say."""
-    words = re.compile(r"\b(_?pickle|marshal|shelve|dill|(?<!\.)eval\(|(?<![.\w])exec\()")
-    found = [f"{path.relative_to(PACKAGE)}: {line.strip()}"
-             for pattern in ("*.py", "*.pyx", "*.pxd") for path in sorted(PACKAGE.rglob(pattern))
-             for line in path.read_text().splitlines() if words.search(line)]
-    assert not found
-
-
-@pytest.mark.driver
 def test_profiling_by_a_plan_that_would_be_another_now(tmp_path, monkeypatch):
     """Its steps would not be those that run."""
     loaded(MLP, tmp_path)
@@ -302,7 +259,6 @@ def test_profiling_by_a_plan_that_would_be_another_now(tmp_path, monkeypatch):
         program.run(*inputs_of(program))
 
 
-@pytest.mark.driver
 def test_what_is_not_kept(tmp_path, monkeypatch):
     """Programs in memory, dynamic shapes, and where the option says so."""
     loaded(MLP.read_bytes(), tmp_path)
@@ -320,13 +276,11 @@ def test_what_is_not_kept(tmp_path, monkeypatch):
             vkrt.load(MLP, plan_cache=option)
 
 
-@pytest.mark.driver
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     loaded(MLP, tmp_path / "file" / "below")
 
 
-@pytest.mark.driver
 def test_an_import_that_is_refused_now(tmp_path, monkeypatch):
     """A plan with mapped weights holds no longer where the driver does not map them: the program
     is read, and planned otherwise."""
@@ -334,12 +288,7 @@ def test_an_import_that_is_refused_now(tmp_path, monkeypatch):
     with closing(Program(MLP, options=options)) as program:
         if not program.load_method("forward").plan.placements.weights("map"):
             pytest.skip("nothing is mapped on this device")
-
-    def refuse(*arguments):
-        raise UnsupportedError("no import today")
-
-    monkeypatch.setattr(mapping, "HostImport", refuse)
+    monkeypatch.setattr(mapping, "HostImport", raising(UnsupportedError, "no import today"))
     with closing(Program(MLP, options=options)) as program:
-        placements = program.load_method("forward").plan.placements
-        assert not placements.weights("map")
+        assert not program.load_method("forward").plan.placements.weights("map")
         program.run(*inputs_of(program))

@@ -22,62 +22,48 @@ MLP = str(MODELS / "mlp.pte")
 UPSCALER = str(MODELS / "superres_small.pte")
 
 
-@pytest.fixture
-def data_of(run_vkrt):
-    """What a command prints for programs; of `vkrt info` that of the method "forward"."""
-    def data_of(*arguments):
-        data = json.loads(run_vkrt(*arguments, "--json")[1])
-        return data["methods"]["forward"] if arguments[0] == "info" else data
-
-    return data_of
+def test_devices(output_of, json_of):
+    assert "Vulkan" in output_of("devices")
+    assert json_of("devices")[0]["heaps"]
 
 
-def test_devices(run_vkrt, data_of):
-    code, out, _ = run_vkrt("devices")
-    assert code == 0 and "Vulkan" in out
-    assert data_of("devices")[0]["heaps"]
-
-
-def test_info(run_vkrt, data_of):
-    code, out, _ = run_vkrt("info", MLP)
-    assert code == 0
+def test_info(output_of, json_of):
+    out = output_of("info", MLP)
     for words in ("method forward", "float32[3,30]", "aten.linear.default", "predicted peak"):
         assert words in out
-    data = data_of("info", MLP)
+    data = json_of("info", MLP)["methods"]["forward"]
     assert data["peak"] >= data["weights"] + data["activations"] > 0
     # Equal kinds of layers share one.
     assert 0 < data["pipelines"] < data["dispatches"]
     assert "compile_ms" not in data
-    compiled = data_of("info", MLP, "--compile")
+    compiled = json_of("info", MLP, "--compile")["methods"]["forward"]
     assert compiled["pipelines"] == data["pipelines"]
     assert compiled["compile_cpu_ms"] > 0
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
-def test_info_predicts_what_a_load_takes(data_of, storage):
-    words = (MODELS / "conv_mix.pte", "--storage", storage)
-    assert data_of("run", *words)["memory"]["measured_peak"] == data_of("info", *words)["peak"]
+def test_info_predicts_what_a_load_takes(json_of, storage):
+    arguments = (MODELS / "conv_mix.pte", "--storage", storage)
+    predicted = json_of("info", *arguments)["methods"]["forward"]["peak"]
+    assert json_of("run", *arguments)["memory"]["measured_peak"] == predicted
 
 
-def test_info_names_the_smallest_budget(run_vkrt, data_of):
+def test_info_names_the_smallest_budget(output_of, json_of, error_of):
     """What it says is what a load takes, and one byte less is refused with the same number. Without
     a number nothing is done in strips, which may take less and read more."""
-    model = str(MODELS / "conv_mix.pte")
-    arguments = (model, "--weights", "stream")
-    data = data_of("info", *arguments, "--memory-budget")
+    arguments = (MODELS / "conv_mix.pte", "--weights", "stream")
+    data = json_of("info", *arguments, "--memory-budget")["methods"]["forward"]
     smallest = data["smallest_budget"]
     assert data["peak"] >= smallest and data["streamed"] > 0
-    memory = data_of("run", *arguments, "--memory-budget", smallest)["memory"]
+    memory = json_of("run", *arguments, "--memory-budget", smallest)["memory"]
     assert memory["measured_peak"] == smallest and memory["streamed"] >= data["streamed"]
-    code, _, err = run_vkrt("run", *arguments, "--memory-budget", smallest - 1)
-    assert code == 2 and f"{smallest:,}" in err
-    code, out, _ = run_vkrt("info", model, "--memory-budget")
-    assert code == 0 and "smallest budget" in out
+    assert f"{smallest:,}" in error_of(2, "run", *arguments, "--memory-budget", smallest - 1)
+    assert "smallest budget" in output_of("info", arguments[0], "--memory-budget")
 
 
-def test_what_makes_the_peak_of_memory(run_vkrt, data_of):
-    path = str(MODELS / "unet_small.pte")
-    data = data_of("info", path, "--memory")
+def test_what_makes_the_peak_of_memory(output_of, json_of):
+    path = MODELS / "unet_small.pte"
+    data = json_of("info", path, "--memory")["methods"]["forward"]
     peak = data["at_the_peak"]
     assert peak["at"] == "node 10 (aten.cat.default)"
     assert sum(tensor["bytes"] for tensor in peak["tensors"]) == peak["bytes"]
@@ -86,39 +72,35 @@ def test_what_makes_the_peak_of_memory(run_vkrt, data_of):
         with vkrt.load(path, prefer=prefer) as program:
             assert program.memory.planned_peak == figures["peak"]
     assert data["preferences"]["memory"]["peak"] < data["peak"]
-    code, out, _ = run_vkrt("info", path, "--memory")
-    assert code == 0 and "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
-    _, out, _ = run_vkrt("info", MODELS / "llama_static.pte", "--memory")
+    out = output_of("info", path, "--memory")
+    assert "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
+    out = output_of("info", MODELS / "llama_static.pte", "--memory")
     assert "of a state, until node" in out and 'prefer="speed": peak' in out
 
 
-def test_ways_are_explained(run_vkrt, device):
+def test_ways_are_explained(output_of, device):
     need_one_memory(device)
-    _, out, _ = run_vkrt("run", MLP, "--explain-weights")
+    out = output_of("run", MLP, "--explain-weights")
     assert "the kernels read it in another order or padding" in out
 
 
-def test_info_of_a_kernel_between_delegates(run_vkrt):
-    code, out, _ = run_vkrt("info", MODELS / "toy.pte")
-    assert code == 0
+def test_info_of_a_kernel_between_delegates(output_of):
+    out = output_of("info", MODELS / "toy.pte")
     assert "2 delegates" in out and "aten::mean.out" in out
 
 
-def test_run_with_files(run_vkrt, tmp_path):
+def test_run_with_files(output_of, tmp_path):
     target = tmp_path / "y.npz"
-    code, out, _ = run_vkrt("run", MLP, "--input", MODELS / "mlp.npz", "--output", target,
-                            "--memory")
-    assert code == 0
+    out = output_of("run", MLP, "--input", MODELS / "mlp.npz", "--output", target, "--memory")
     assert "planned peak" in out and "end of execute" in out
     with np.load(MODELS / "mlp.npz") as expected, np.load(target) as result:
         np.testing.assert_allclose(result["out0"], expected["out0"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["mlp", "buffers"])
-def test_run_repeated(name, run_vkrt):
+def test_run_repeated(name, output_of):
     """The same bits every time, as every run begins with the same states."""
-    code, out, _ = run_vkrt("run", MODELS / f"{name}.pte", "--repeat", "3", "--check-bits")
-    assert code == 0 and "WRONG" not in out
+    assert "WRONG" not in output_of("run", MODELS / f"{name}.pte", "--repeat", "3", "--check-bits")
 
 
 def test_run_with_bits_that_change(capsys, run_vkrt, monkeypatch):
@@ -145,19 +127,16 @@ def test_run_with_bits_that_change(capsys, run_vkrt, monkeypatch):
     assert "--repeat" in capsys.readouterr().err
 
 
-def test_run_with_a_picture(run_vkrt, tmp_path):
+def test_run_with_a_picture(output_of, tmp_path):
     image = pytest.importorskip("PIL.Image")
     picture, target = tmp_path / "in.png", tmp_path / "out.png"
     image.new("RGB", (50, 40), (255, 0, 0)).save(picture)
-    code, _, err = run_vkrt("run", UPSCALER, "--input", picture, "--output", target)
-    assert code == 0, err
+    output_of("run", UPSCALER, "--input", picture, "--output", target)
     assert image.open(target).size == (44, 36)
 
 
-def test_run_json(run_vkrt):
-    code, out, _ = run_vkrt("run", MLP, "--json")
-    assert code == 0
-    assert json.loads(out)["memory"]["weights"] > 0
+def test_run_json(json_of):
+    assert json_of("run", MLP)["memory"]["weights"] > 0
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
@@ -168,9 +147,8 @@ def test_run_json(run_vkrt):
     (("run", MLP, "--input", MLP), 2),
     (("run", MLP, "--output", "result.xyz"), 2),
 ])
-def test_mistakes_are_one_line(run_vkrt, arguments, code):
-    got, _, err = run_vkrt(*arguments)
-    assert got == code
+def test_mistakes_are_one_line(error_of, arguments, code):
+    err = error_of(code, *arguments)
     assert err.startswith("vkrt: ") and err.count("\n") == 1
 
 
@@ -211,36 +189,32 @@ def test_a_device_is_written_to_as_it_is(run_vkrt):
     assert Path(os.devnull).is_char_device()
 
 
-def test_info_of_dynamic_shapes(run_vkrt, data_of):
-    code, out, _ = run_vkrt("info", DYNAMIC)
-    assert code == 0
+def test_info_of_dynamic_shapes(output_of, json_of):
+    out = output_of("info", DYNAMIC)
     for words in ("float32[1,3,<=30,<=40]", "float32[1,1,<=60,<=80]", "at the largest sizes"):
         assert words in out
-    assert data_of("info", DYNAMIC)["dynamic"] is True
+    assert json_of("info", DYNAMIC)["methods"]["forward"]["dynamic"] is True
 
 
-def test_run_smaller_inputs(run_vkrt, tmp_path):
+def test_run_smaller_inputs(output_of, error_of, tmp_path):
     path, output = tmp_path / "x.npy", tmp_path / "y.npz"
     np.save(path, np.ones((1, 3, 16, 22), np.float32))
-    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path, "--output", output, "--memory")
-    assert code == 0 and "float32[1, 1, 32, 44]" in out and "[1,3,16,22]" in out
+    out = output_of("run", DYNAMIC, "--input", path, "--output", output, "--memory")
+    assert "float32[1, 1, 32, 44]" in out and "[1,3,16,22]" in out
     with np.load(output) as archive:
         assert archive["out0"].shape == (1, 1, 32, 44) and archive["out1"].shape == (1, 5)
     np.save(path, np.ones((1, 3, 16, 44), np.float32))
-    code, _, err = run_vkrt("run", DYNAMIC, "--input", path)
-    assert code == cli.EXIT_USAGE and "dimension 3 has to be 1 to 40, not 44" in err
+    error = error_of(cli.EXIT_USAGE, "run", DYNAMIC, "--input", path)
+    assert "dimension 3 has to be 1 to 40, not 44" in error
 
 
-def test_pictures_keep_dynamic_sizes(run_vkrt, tmp_path):
+def test_pictures_keep_dynamic_sizes(output_of, tmp_path):
     """A picture becomes smaller only where it is larger than a bound, and keeps its ratio."""
     image = pytest.importorskip("PIL.Image")
     path = tmp_path / "picture.png"
-    image.new("RGB", (50, 18), (90, 20, 200)).save(path)
-    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path)
-    assert code == 0 and "float32[1, 1, 28, 80]" in out
-    image.new("RGB", (30, 18), (90, 20, 200)).save(path)
-    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path)
-    assert code == 0 and "float32[1, 1, 36, 60]" in out
+    for width, output in ((50, "float32[1, 1, 28, 80]"), (30, "float32[1, 1, 36, 60]")):
+        image.new("RGB", (width, 18), (90, 20, 200)).save(path)
+        assert output in output_of("run", DYNAMIC, "--input", path)
 
 
 @pytest.fixture
@@ -262,7 +236,7 @@ def fused(tmp_path):
     return str(path)
 
 
-def test_info_of_what_cannot_run_is_a_failure(run_vkrt, fused):
+def test_info_of_what_cannot_run_is_a_failure(run_vkrt, error_of, fused):
     code, out, err = run_vkrt("info", fused)
     assert code == cli.EXIT_UNSUPPORTED and not err
     assert ("unsupported: method 'forward' needs 1 thing that vkrt does not have: "
@@ -272,8 +246,7 @@ def test_info_of_what_cannot_run_is_a_failure(run_vkrt, fused):
     code, out, _ = run_vkrt("info", fused, "--json")
     assert code == cli.EXIT_UNSUPPORTED
     assert "rms_norm" in json.loads(out)["methods"]["forward"]["unsupported"]
-    code, _, err = run_vkrt("run", fused)
-    assert code == cli.EXIT_UNSUPPORTED and "an RMS norm" in err
+    assert "an RMS norm" in error_of(cli.EXIT_UNSUPPORTED, "run", fused)
 
 
 def test_methods_that_only_return_numbers_are_a_line_each(run_vkrt, fused):
@@ -284,10 +257,9 @@ def test_methods_that_only_return_numbers_are_a_line_each(run_vkrt, fused):
     assert methods["get_more"] == {"values": [2, 0.5]}
 
 
-def test_info_says_what_runs_on_the_host(run_vkrt, data_of, on_host):
-    model = str(MODELS / "places.pte")
-    _, out, _ = run_vkrt("info", model)
-    data = data_of("info", model)
+def test_info_says_what_runs_on_the_host(output_of, json_of, on_host):
+    model = MODELS / "places.pte"
+    out, data = output_of("info", model), json_of("info", model)["methods"]["forward"]
     assert data["kernels_on_host"] == {"aten::cumsum.out": 1, "aten::sort.values": 1}
     lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
              and " x " in line]
@@ -297,20 +269,20 @@ def test_info_says_what_runs_on_the_host(run_vkrt, data_of, on_host):
     # The sorted tensor is one of the outputs, and float32[1,3,6,7]: read, and two results written.
     assert data["host_reads"] >= 504 and data["host_writes"] >= 2 * 504
     assert len(data["kernels"]) > 2
-    assert "on the host" not in run_vkrt("info", MODELS / "toy.pte")[1]
+    assert "on the host" not in output_of("info", MODELS / "toy.pte")
 
 
 @pytest.fixture
 def unread():
-    """A pipe that nobody reads."""
+    """The end of a pipe that nobody reads."""
     read, write = os.pipe()
     os.close(read)
     yield write
     os.close(write)
 
 
-def piped(arguments, stdout, stderr=subprocess.PIPE):
-    """A command in a process of its own: (exit code, stderr)."""
+def streamed(arguments, stdout, stderr=subprocess.PIPE):
+    """A command in a process of its own with these streams: (exit code, stderr)."""
     done = subprocess.run([sys.executable, "-m", "vkrt", *arguments], stdout=stdout, stderr=stderr,
                           text=True, check=False)
     return done.returncode, done.stderr
@@ -320,16 +292,16 @@ def piped(arguments, stdout, stderr=subprocess.PIPE):
     ("devices",), ("info", MLP), ("info", MLP, "--json"), ("run", MLP, "--memory"),
     ("bench", MLP, "--runs", "1")], ids=" ".join)
 def test_output_that_nobody_reads_ends_a_command_quietly(arguments, unread):
-    assert piped(arguments, unread) == (cli.EXIT_PIPE, "")
+    assert streamed(arguments, unread) == (cli.EXIT_PIPE, "")
 
 
 def test_errors_that_nobody_reads_keep_their_exit_code(unread):
-    assert piped(("run", "no-such-file.pte"), unread, unread)[0] == cli.EXIT_FAILED
+    assert streamed(("run", "no-such-file.pte"), unread, unread)[0] == cli.EXIT_FAILED
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
 def test_output_that_cannot_be_written_is_a_failure():
     with open("/dev/full", "w", encoding="utf-8") as full:
-        code, err = piped(("devices",), full)
+        code, err = streamed(("devices",), full)
     assert code == cli.EXIT_FAILED
     assert err.startswith("vkrt: ") and "space" in err and err.count("\n") == 1

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import subprocess
 import sys
 import textwrap
 import zipfile
 
 import numpy as np
 import pytest
-from support import MODELS, python, run_python
+from support import MODELS, on_small_file_system, python, reference_of, run_python
 
 import vkrt
 from vkrt.cli import main as cli
@@ -23,7 +21,6 @@ from vkrt.method.arguments import TensorInfo
 
 MLP = str(MODELS / "mlp.pte")
 UPSCALER = str(MODELS / "superres_small.pte")
-ROOT = MODELS.parent.parent
 
 
 # Other kinds of files
@@ -66,32 +63,31 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_files_are_recognised(run_vkrt, tmp_path, kind):
+def test_other_files_are_recognised(error_of, tmp_path, kind):
     """By the command, and by Python with the same words."""
     content, words = KINDS[kind]
     path = tmp_path / "net.pte"
     path.write_bytes(content)
-    code, _, error = run_vkrt("info", path)
-    assert code == cli.EXIT_FAILED and error.count("\n") == 1
+    error = error_of(cli.EXIT_FAILED, "info", path)
+    assert error.count("\n") == 1
     assert error.startswith(f"vkrt: {path} is ") and words in error
     with pytest.raises(vkrt.FormatError) as caught:
         vkrt.verify(path)
     assert f"vkrt: {caught.value}\n" == error
 
 
-def test_other_files_are_recognised_as_data(run_vkrt, tmp_path):
+def test_other_files_are_recognised_as_data(error_of, tmp_path):
     path = tmp_path / "data.ptd"
     for content, words in ((KINDS["git lfs"][0], "git lfs pull"),
                            ((MODELS / "mlp.pte").read_bytes(), "is a program (.pte)")):
         path.write_bytes(content)
-        code, _, error = run_vkrt("info", MLP, "--data-path", path)
-        assert code == cli.EXIT_FAILED and f"vkrt: {path} is " in error and words in error
+        error = error_of(cli.EXIT_FAILED, "info", MLP, "--data-path", path)
+        assert f"vkrt: {path} is " in error and words in error
 
 
-def test_a_folder_says_what_it_has(run_vkrt, tmp_path):
+def test_a_folder_says_what_it_has(error_of, tmp_path):
     (tmp_path / "net.pte").touch()
-    code, _, error = run_vkrt("info", tmp_path)
-    assert code == cli.EXIT_FAILED
+    error = error_of(cli.EXIT_FAILED, "info", tmp_path)
     assert error == f"vkrt: {tmp_path} is a folder: name a .pte file that it has (net.pte)\n"
 
 
@@ -150,15 +146,14 @@ def info_of(*sizes, dynamic=(), dtype="float32"):
 
 
 @pytest.mark.driver
-def test_a_picture_is_not_squashed_without_a_word(run_vkrt, picture):
+def test_a_picture_is_not_squashed_without_a_word(output_of, error_of, picture):
     """The input has 22 x 18 pixels."""
     path = picture(60, 20)
-    code, _, error = run_vkrt("run", UPSCALER, "--input", path)
-    assert code == cli.EXIT_USAGE
+    error = error_of(cli.EXIT_USAGE, "run", UPSCALER, "--input", path)
     assert f"{path} has 60 x 20 pixels, the input 22 x 18" in error and "--resize" in error
     for resize in pictures.RESIZES:
-        assert run_vkrt("run", UPSCALER, "--input", path, "--resize", resize)[0] == 0
-    assert run_vkrt("run", UPSCALER, "--input", picture(220, 180))[0] == 0
+        output_of("run", UPSCALER, "--input", path, "--resize", resize)
+    output_of("run", UPSCALER, "--input", picture(220, 180))
 
 
 def test_how_pictures_are_resized(picture):
@@ -199,8 +194,7 @@ def test_imagenet_is_as_torchvision_has_it(tmp_path):
 
 
 def test_a_photo_is_turned_as_its_camera_says(tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    photo = image.new("RGB", (40, 20))
+    photo = pytest.importorskip("PIL.Image").new("RGB", (40, 20))
     exif = photo.getexif()
     exif[0x0112] = 6  # orientation: a quarter of a turn
     photo.save(tmp_path / "in.jpg", exif=exif)
@@ -209,22 +203,19 @@ def test_a_photo_is_turned_as_its_camera_says(tmp_path):
 
 
 @pytest.mark.driver
-def test_labels(run_vkrt, tmp_path):
+def test_labels(output_of, json_of, error_of, tmp_path):
     labels = tmp_path / "labels.txt"
     labels.write_text("".join(f"label {number}\n" for number in range(30)), encoding="utf-8")
-    code, out, _ = run_vkrt("run", MLP, "--input", MODELS / "mlp.npz", "--labels", labels, "--top",
-                            3)
-    with np.load(MODELS / "mlp.npz") as archive:
-        values = archive["out0"].reshape(-1)
-    best = np.argsort(-values)[:3]
-    assert code == 0
+    out = output_of("run", MLP, "--input", MODELS / "mlp.npz", "--labels", labels, "--top", 3)
+    _, (expected,) = reference_of("mlp")
+    best = np.argsort(-expected.reshape(-1))[:3]
     assert [line.split(maxsplit=1)[1] for line in out.splitlines()[2:5]] == [
         f"{number} label {number}" for number in best]
-    data = json.loads(run_vkrt("run", MLP, "--labels", labels, "--json")[1])
+    data = json_of("run", MLP, "--labels", labels)
     assert len(data["top"]) == 5 and data["top"][0]["label"].startswith("label ")
     labels.write_text("one\n", encoding="utf-8")
-    code, _, error = run_vkrt("run", MLP, "--labels", labels)
-    assert code == cli.EXIT_USAGE and "--labels has 1 lines, output 0 30 numbers" in error
+    error = error_of(cli.EXIT_USAGE, "run", MLP, "--labels", labels)
+    assert "--labels has 1 lines, output 0 30 numbers" in error
 
 
 WITHOUT = """
@@ -268,7 +259,6 @@ def test_what_cannot_be_is_said_before_the_run(run_vkrt, monkeypatch, arguments,
 
 # Outputs that cannot be written
 
-# Mounts a small file system of memory that only its own process sees.
 FULL = """
     mount -t tmpfs -o size=16k none "$1" && cd "$1"
     [ -z "$3" ] || printf '%s' "$3" | xxd -r -p > "$2"
@@ -289,15 +279,9 @@ FULL = """
     ("--trace", "trace.json", b'{"traceEvents": [{"name": "vkrt on ')])
 def test_a_full_disk_leaves_nothing(tmp_path, option, name, head, there):
     """And what was there stays."""
-    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)],
-                      capture_output=True).returncode:
-        pytest.skip("this process may not mount a file system")
     model = UPSCALER if name.endswith(".png") else MLP
-    done = subprocess.run(
-        ["unshare", "-m", "bash", "-c", FULL, "bash", str(tmp_path), name,
-         head.hex() if there else "", sys.executable, "-m", "vkrt", "run", model, option, name],
-        env={**os.environ, "MESA_SHADER_CACHE_DISABLE": "true",
-             "MESA_GLSL_CACHE_DISABLE": "true"}, capture_output=True, text=True)
+    done = on_small_file_system(FULL, tmp_path, name, head.hex() if there else "", sys.executable,
+                                "-m", "vkrt", "run", model, option, name)
     lines = done.stdout.splitlines()
     assert "exit 1" in lines and lines[lines.index("exit 1") + 1:] == sorted(
         ["fill", *([name] if there and head else [])]), done
@@ -324,12 +308,12 @@ def test_what_numpy_cannot_write_names_the_file(tmp_path):
 
 
 @pytest.mark.driver
-def test_an_output_keeps_who_may_read_it(run_vkrt, tmp_path):
+def test_an_output_keeps_who_may_read_it(output_of, tmp_path):
     """It takes the place of the file that was there, also behind a link."""
     target, link = tmp_path / "out.npz", tmp_path / "link.npz"
     target.touch(mode=0o600)
     link.symlink_to(target)
-    assert run_vkrt("run", MLP, "--output", link)[0] == 0
+    output_of("run", MLP, "--output", link)
     assert link.is_symlink() and target.stat().st_size > 0
     assert target.stat().st_mode & 0o777 == 0o600
     assert sorted(os.listdir(tmp_path)) == ["link.npz", "out.npz"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import textwrap
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +20,14 @@ MLP, LLAMA = str(MODELS / "mlp.pte"), str(MODELS / "llama.pte")
 
 
 @pytest.fixture
-def lines(tmp_path, monkeypatch):
-    """Command lines by name, of commands that load; caches are in a folder of the test's."""
+def line(name, tmp_path, monkeypatch):
+    """The line of a command that loads, by its name, a parameter; caches are in a folder of the
+    test's."""
+    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     text = [LLAMA, "--tokenizer", str(write_tokenizer(tmp_path))]
     return {"run": ["run", MLP], "generate": ["generate", *text, "--prompt", "w7 w33"],
-            "serve": ["serve", *text, "--port", "0"]}
+            "serve": ["serve", *text, "--port", "0"]}[name]
 
 
 def is_interrupted(done: subprocess.CompletedProcess[str]) -> bool:
@@ -66,9 +69,8 @@ def test_during_the_imports(module):
     ("generate", "vkrt.cli.generate"), ("generate", "vkrt.text.grammar"),
     ("generate", "tokenizers"), ("serve", "uvicorn"), ("serve", "vkrt.serve.service"),
     ("serve", "vkrt.serve.openai")])
-def test_during_the_imports_of_commands_that_take_interrupts(lines, name, module):
-    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
-    assert is_interrupted(command(DURING_IMPORT, module, *lines[name]))
+def test_during_the_imports_of_commands_that_take_interrupts(line, module):
+    assert is_interrupted(command(DURING_IMPORT, module, *line))
 
 
 # The signal comes when a call of a function begins, and the function is in Python.
@@ -105,9 +107,8 @@ DURING_CALL = """
     ("serve", "vkrt.serve.conversations", "Conversations.__init__", 1),
     ("serve", "vkrt.serve.service", "Service.app", 1),
 ])
-def test_during_the_load_of_commands_that_take_interrupts(lines, name, module, path, count):
-    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
-    assert is_interrupted(command(DURING_CALL, module, path, str(count), *lines[name]))
+def test_during_the_load_of_commands_that_take_interrupts(line, module, path, count):
+    assert is_interrupted(command(DURING_CALL, module, path, str(count), *line))
 
 
 # A load never ends, in C, where Python hears no signals, as in a driver that compiles; or what an
@@ -136,10 +137,9 @@ HANGING = """
                 time.sleep(3600)
         Lost()
         wait()"""], ids=["compiling", "closing", "lost"])
-def test_what_python_does_not_get_out_of(lines, name, wait):
+def test_what_python_does_not_get_out_of(line, wait):
     """Not even where an interruption is lost: Python raises it where nobody can catch it."""
-    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
-    assert is_interrupted(command(HANGING.format(wait=wait), *lines[name]))
+    assert is_interrupted(command(HANGING.format(wait=wait), *line))
 
 
 def test_without_a_signal_nothing_ends():
@@ -150,7 +150,6 @@ def test_without_a_signal_nothing_ends():
 # Submissions
 
 
-@pytest.mark.driver
 def test_submissions_are_short(device):
     """Also on CPU drivers, where nothing but the user waits for the end of one; same bits."""
     if device.info.type != "cpu":
@@ -163,19 +162,14 @@ def test_submissions_are_short(device):
     method = chain(device, count)
     with overridden(replace(policy, submission_seconds=None)):
         whole = chain(device, count)
-    try:
+    with closing(method), closing(whole):
         assert len(method.plan.submissions) >= 4 and len(whole.plan.submissions) == 1
         same_bits(method.execute(inputs), whole.execute(inputs))
-    finally:
-        method.close()
-        whole.close()
 
 
-@pytest.mark.driver
 def test_runs_that_change_a_state_are_whole(device):
     """An interruption between two submissions would leave the state half changed."""
-    policy = policy_of(device.info)
-    with (overridden(replace(policy, submission_seconds=1e-9)),
+    with (overridden(replace(policy_of(device.info), submission_seconds=1e-9)),
           vkrt.load(MODELS / "buffers.pte", device) as program):
         count = len(program.load_method("forward").plan.submissions)
     assert (count == 1) == (device.info.type == "cpu")

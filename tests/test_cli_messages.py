@@ -1,7 +1,5 @@
 """What the `vkrt` command says to somebody who makes a mistake, or looks for one."""
 
-import argparse
-import importlib
 import inspect
 import re
 import shutil
@@ -9,24 +7,22 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
-from support import MODELS, python, run_python
+from support import MODELS, parser_of, python, run_python
 
 import vkrt
 from vkrt.cli import main as cli
 from vkrt.cli.common import ALIASES
 
 MLP = str(MODELS / "mlp.pte")
-ROOT = Path(__file__).parent.parent
+ROOT = MODELS.parent.parent
 
 
 @pytest.mark.driver
 @pytest.mark.parametrize("command", ["run", "bench"])
-def test_a_wrong_method_names_the_option(capsys, command):
-    assert cli.main([command, MLP, "--method", "backward"]) == cli.EXIT_USAGE
-    error = capsys.readouterr().err
+def test_a_wrong_method_names_the_option(error_of, command):
+    error = error_of(cli.EXIT_USAGE, command, MLP, "--method", "backward")
     assert "no method 'backward'" in error and "forward; choose one with --method" in error
 
 
@@ -34,15 +30,14 @@ def test_a_wrong_method_names_the_option(capsys, command):
 @pytest.mark.parametrize("arguments", [("--memory-budget", "1"),
                                        ("--memory-budget", "1", "--weights", "copy"),
                                        ("--stream-lookahead", "-1"), ("--pipeline-cache", "")])
-def test_arguments_are_called_as_on_the_command_line(capsys, arguments):
-    assert cli.main(["run", MLP, *arguments]) == cli.EXIT_USAGE
-    error = capsys.readouterr().err
+def test_arguments_are_called_as_on_the_command_line(error_of, arguments):
+    error = error_of(cli.EXIT_USAGE, "run", MLP, *arguments)
     assert error.startswith(f"vkrt: {arguments[0]} ") and "=" not in error
 
 
-def test_without_a_command_they_are_listed(capsys):
-    assert cli.main([]) == cli.EXIT_USAGE
-    out = capsys.readouterr().out
+def test_without_a_command_they_are_listed(run_vkrt):
+    code, out, _ = run_vkrt()
+    assert code == cli.EXIT_USAGE
     for name, text in cli.COMMANDS.items():
         assert re.search(rf"^ +{name} +{re.escape(text[:40])}", out, re.MULTILINE)
 
@@ -50,21 +45,18 @@ def test_without_a_command_they_are_listed(capsys):
 # Devices and drivers
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("command", ["info", "run"])
-def test_a_device_that_is_not_there(capsys, device, command):
-    assert cli.main([command, MLP, "--device", "a card"]) == cli.EXIT_USAGE
-    error = capsys.readouterr().err
+def test_a_device_that_is_not_there(error_of, device, command):
+    error = error_of(cli.EXIT_USAGE, command, MLP, "--device", "a card")
     assert "there are" not in error and "no Vulkan device is 'a card'" in error
     assert f"{device.info.index} is {device.info.name} ({device.info.type})" in error
 
 
-@pytest.mark.driver
-def test_types_are_names_of_devices(capsys, device):
+def test_types_are_names_of_devices(output_of, device):
     for name in (device.info.type, device.info.type.upper()):
         with vkrt.Device.open(name) as opened:
             assert opened.info.type == device.info.type
-    assert cli.main(["run", MLP, "--device", device.info.type]) == 0
+    output_of("run", MLP, "--device", device.info.type)
     others = {"cpu", "integrated", "discrete"} - {found.type for found in vkrt.devices()}
     for name in others:
         with pytest.raises(vkrt.InputError, match=f"no Vulkan device is '{name}'"):
@@ -150,9 +142,7 @@ def test_without_messages_nothing_is_said():
 
 def actions_of(command):
     """What a command takes, by the name of the attribute."""
-    parser = argparse.ArgumentParser()
-    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
-    return {action.dest: action for action in parser._actions if action.dest != "help"}
+    return {action.dest: action for action in parser_of(command)._actions if action.dest != "help"}
 
 
 def documented(docstring):
@@ -209,10 +199,9 @@ def test_options_say_their_units(command):
 
 @pytest.mark.parametrize(("name", "alias"), ALIASES.items())
 def test_former_names_of_options_still_work(name, alias):
-    parser = argparse.ArgumentParser()
-    importlib.import_module("vkrt.cli.run").add_arguments(parser)
-    former = getattr(parser.parse_args(["model", alias, "3"]), name)
-    assert former == getattr(parser.parse_args(["model", f"--{name.replace('_', '-')}", "3"]), name)
+    former, present = (getattr(parser_of("run").parse_args(["model", option, "3"]), name)
+                       for option in (alias, f"--{name.replace('_', '-')}"))
+    assert former == present
 
 
 @pytest.mark.parametrize(("words", "error"), [

@@ -6,7 +6,7 @@ import io
 import threading
 
 import pytest
-from support import MODELS, write_tokenizer
+from support import MODELS, raising, write_tokenizer
 
 import vkrt
 from vkrt.cli import main as cli
@@ -125,7 +125,6 @@ def test_a_stream_that_nobody_reads():
     Progress(Broken()).say("loading ..")
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("end", ["finish", "close"])
 def test_kernels_in_the_making_are_counted(device, monkeypatch, end):
     """Those of a load, until they are there or nobody wants them any more."""
@@ -173,11 +172,10 @@ COPIED = ["--weights", "copy", "--chunk", "4KiB"]
     ("run", "mlp", COPIED), ("bench", "mlp", [*COPIED, "--runs", "1"]),
     ("generate", "llama", [*COPIED, "--prompt", "w1", "--max-tokens", "1"]),
     ("compile", "conv_mix", [])])
-def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_path):
+def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, copy_of, tmp_path):
     """On one there is a bar with every command that loads for long. It is gone before the command
     ends, and not there where the output is for a program or stderr is a file."""
-    model = tmp_path / "model.pte"
-    model.write_bytes((MODELS / f"{name}.pte").read_bytes())
+    model = copy_of(name)
     if command == "generate":
         write_tokenizer(tmp_path)
     part = "pack" if command == "compile" else "weights"
@@ -196,7 +194,6 @@ def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_p
 # What on_progress= hears
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "direct"}, {"weights": "copy"},
                                      {"memory_budget": "smallest"}], ids=str)
 def test_progress_of_a_load(device, load, monkeypatch, options):
@@ -222,7 +219,6 @@ def test_progress_of_a_load(device, load, monkeypatch, options):
     assert loud.run(x)[0].tobytes() == expected.tobytes() and len(heard) == count
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights", ["direct", "copy"])
 def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
     monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
@@ -238,17 +234,12 @@ def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
         assert live_objects() == before
 
 
-@pytest.mark.driver
 def test_progress_of_compiling(device, tmp_path):
     out, heard = tmp_path / "mlp.vkx", []
     done = vkrt.compile(MLP, out, device=device, on_progress=lambda *words: heard.append(words))
     assert len(heard) > 1 and {name for name, _, _ in heard} == {"pack"}
     assert heard[-1] == ("pack", done.weight_bytes, done.weight_bytes)
-
-    def stop(name, done, total):
-        raise ValueError("enough")
-
     out.unlink()
     with pytest.raises(ValueError, match="enough"):
-        vkrt.compile(MLP, out, device=device, on_progress=stop)
+        vkrt.compile(MLP, out, device=device, on_progress=raising(ValueError, "enough"))
     assert not any(tmp_path.iterdir())

@@ -64,13 +64,12 @@ def test_what_is_no_sound(tmp_path):
 
 
 @pytest.mark.driver
-def test_run_with_sounds(run_vkrt, tmp_path):
+def test_run_with_sounds(output_of, error_of, tmp_path):
     """The program takes [3, 30], which is as a sound of 3 channels, and gives [3, 10]."""
     values = np.random.default_rng(1).integers(-9999, 9999, (30, 3)).astype("<i2")
     path = write_sound(tmp_path / "in.wav", values.tobytes(), channels=3)
     output = tmp_path / "out.wav"
-    code, out, error = run_vkrt("run", MLP, "--input", path, "--output", output)
-    assert code == 0, error
+    output_of("run", MLP, "--input", path, "--output", output)
     with vkrt.load(MLP) as program:
         expected, = program.run(np.ascontiguousarray(values.T / np.float32(32768)))
     with wave.open(str(output)) as file:
@@ -78,6 +77,6 @@ def test_run_with_sounds(run_vkrt, tmp_path):
         found = np.frombuffer(file.readframes(10), "<i2").reshape(10, 3) / 32767
     np.testing.assert_allclose(found.T, expected.clip(-1, 1), atol=2e-5)
     # Its own is written over, a sound of the user's is not.
-    assert run_vkrt("run", MLP, "--output", output)[0] == 0
-    code, _, error = run_vkrt("run", MLP, "--output", path)
-    assert code == cli.EXIT_USAGE and "in.wav: a file is there that is not marked" in error
+    output_of("run", MLP, "--output", output)
+    error = error_of(cli.EXIT_USAGE, "run", MLP, "--output", path)
+    assert "in.wav: a file is there that is not marked" in error

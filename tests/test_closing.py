@@ -2,13 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from support import python
 
-TESTS = Path(__file__).parent
 CONFTEST = """
 from closing import (
     pytest_addoption, pytest_configure, pytest_sessionfinish, pytest_terminal_summary,
@@ -53,10 +50,8 @@ def test_good():
 
 def run_tests(folder, *arguments, **environment):
     """Runs the tests of a folder; exit code and output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, folder,
-         *arguments], cwd=folder, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": "", **environment})
+    done = python("-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, folder, *arguments,
+                  cwd=folder, PYTEST_ADDOPTS="", **environment)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -16,8 +16,7 @@ def cells(line):
 def test_columns():
     lines = columns([("name", "bytes"), ("a", "1,000,000"), ("much longer", "2")])
     assert lines == ["name             bytes", "a            1,000,000", "much longer          2"]
-    assert columns([("node", "operator"), ("3", "x")], left=(1,)) == ["node  operator",
-                                                                      "   3  x"]
+    assert columns([("node", "operator"), ("3", "x")], left=(1,)) == ["node  operator", "   3  x"]
 
 
 LONG = "an.operator.with.a.name.that.is.longer.than.any.column.was"

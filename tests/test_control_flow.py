@@ -24,8 +24,6 @@ from vkrt.work.records import HostCall
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-driver = pytest.mark.driver
-
 
 def check(program, name: str) -> None:
     for inputs, expected in calls_of(name):
@@ -33,7 +31,6 @@ def check(program, name: str) -> None:
             np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
-@driver
 @pytest.mark.parametrize("name", ["branches", "rounds", "views"])
 @pytest.mark.parametrize("options", [
     *({"storage": storage} for storage in STORAGES), {"weights": "stream"}, {"order": "eager"},
@@ -45,7 +42,6 @@ def test_results(name, options, load):
     assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@driver
 def test_profile_has_every_step(load):
     (inputs, _), *_ = calls_of("branches")
     program = load("branches")
@@ -111,7 +107,6 @@ def test_branches_end_submissions():
     assert not any(o.storage.is_image for step in steps for o in (*step.reads, *step.writes))
 
 
-@driver
 def test_what_is_not_taken_does_not_run(device):
     """A gather with an index out of range is an error only in the branch that is taken."""
     x, index, a, b, out = new(), new("int32", (2,)), new(), new(), new()

@@ -6,13 +6,10 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import named_data, split, w
-from support import MODELS, STORAGES, need_model, need_one_memory, reference_of
+from support import MODELS, need_model, need_one_memory, reference_of
 
 import vkrt
-from vkrt.cli.main import main
 from vkrt.compiler.description import Description
-
-driver = pytest.mark.driver
 
 
 def run(path, data, device, name, **options):
@@ -26,15 +23,12 @@ def run(path, data, device, name, **options):
     return memory
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("files", [1, 3])
 def test_storages(storage, files, device, tmp_path):
     path, data = split("conv_mix", tmp_path, files)
     run(path, data if files > 1 else data[0], device, "conv_mix", storage=storage)
 
 
-@driver
 @pytest.mark.parametrize("options", [
     {"weights": "auto"}, {"weights": "map"}, {"weights": "direct"}, {"weights": "copy"},
     {"weights": "stream"}, {"memory_budget": "smallest"}, {"order": "eager", "weights": "copy"},
@@ -53,14 +47,12 @@ def test_ways(options, device, tmp_path, exact_sizes):
         assert (memory.weights, memory.planned_peak) == (whole.weights, whole.planned_peak)
 
 
-@driver
 def test_from_bytes(device, tmp_path):
     path, data = split("mlp", tmp_path, 2)
     run(path.read_bytes(), [item.read_bytes() for item in data], device, "mlp")
     run(path, bytearray(split("mlp", tmp_path)[1][0].read_bytes()), device, "mlp")
 
 
-@driver
 def test_exported(device):
     """A program whose constants the exporter put into a file."""
     path = need_model("mlp-ext.pte")
@@ -72,7 +64,6 @@ def test_exported(device):
     assert vkrt.verify(path, data) == 8
 
 
-@driver
 def test_a_file_that_changes(load, tmp_path):
     """Streamed weights are read in every run: a file cut meanwhile is an error, no crash."""
     path, (data,) = split("mlp", tmp_path)
@@ -160,12 +151,10 @@ def external_mean(tmp_path, layout=(6, [1, 4], [0, 1]), nbytes=16):
     return path, data
 
 
-@driver
 @pytest.mark.parametrize("layout", [None, (6, [1, 4], [0, 1])])
 def test_constants_of_the_program_itself(layout, load, tmp_path):
     path, data = external_mean(tmp_path, layout)
-    program = load(path, data_path=data)
-    assert program.run()[0].item() == 1.5
+    assert load(path, data_path=data).run()[0].item() == 1.5
 
 
 @pytest.mark.parametrize("changes", [
@@ -177,14 +166,11 @@ def test_constants_of_the_program_that_do_not_fit(changes, tmp_path):
     refused(path, None, "'net.offset'.*data_path")
 
 
-@driver
-def test_command(capsys, tmp_path):
+@pytest.mark.driver
+def test_command(output_of, error_of, tmp_path):
     path, data = split("mlp", tmp_path, 2)
-    files = [word for item in data for word in ("--data", str(item))]
-    assert main(["info", str(path), "--verify", *files]) == 0
-    assert "constants have the bytes" in capsys.readouterr().out
-    assert main(["run", str(path), *files]) == 0
-    assert main(["compile", str(path), *files]) == 0
-    capsys.readouterr()
-    assert main(["run", str(path)]) == 1
-    assert "data_path" in capsys.readouterr().err
+    files = [word for item in data for word in ("--data", item)]
+    assert "constants have the bytes" in output_of("info", path, "--verify", *files)
+    output_of("run", path, *files)
+    output_of("compile", path, *files)
+    assert "data_path" in error_of(1, "run", path)

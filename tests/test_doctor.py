@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support import python
+from support import python, raising
 
 from vkrt.cli import selftest
 from vkrt.cli.main import main
@@ -28,16 +28,15 @@ def few(monkeypatch):
     monkeypatch.setattr(selftest, "PROGRAMS", FEW)
 
 
-def test_every_family_computes_right(device, capsys):
+def test_every_family_computes_right(device):
     found = list(selftest.run(device))
     assert len(found) == 3 * sum(len(program.dtypes) for program in selftest.PROGRAMS)
     assert not [finding for finding in found if finding.wrong or finding.message]
 
 
 @pytest.mark.usefixtures("few")
-def test_what_is_said(capsys):
-    assert main(["doctor", "--quick", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_what_is_said(output_of, json_of):
+    report = json_of("doctor", "--quick")
     assert report["limits"]["maxPushConstantsSize"] >= 128
     fields = report["profile"]["fields"]
     assert fields["storage"]["value"] == report["profile"]["storage"]
@@ -46,8 +45,7 @@ def test_what_is_said(capsys):
     assert report["profile"]["shares"] != report["profile"]["is_measured"]
     assert set(report["weights"]) == {"map", "direct", "staged", "stream"}
     assert len(report["selftest"]) == 6 * len(FEW) and not report["wrong"]
-    assert main(["doctor", "--quick"]) == 0
-    said = capsys.readouterr().out
+    said = output_of("doctor", "--quick")
     assert report["device"]["name"] in said and "12 programs, none wrong" in said
     for name, value in fields.items():
         assert f"\nentry     {name} {json.dumps(value['value'])} ({value['file']}" in said
@@ -70,13 +68,12 @@ def test_lines_come_as_they_are_known(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith(f"selftest  {FEW[1].name} ")
 
 
-def test_a_wrong_result_fails(monkeypatch, capsys):
+def test_a_wrong_result_fails(monkeypatch, run_vkrt):
     unary, binary = FEW
     wrong = replace(binary, compute=lambda x, y: x + y + 1e-3)
     monkeypatch.setattr(selftest, "PROGRAMS", (unary, wrong))
-    assert main(["doctor", "--quick"]) == 1
-    said = capsys.readouterr().out
-    assert "WRONG     binary in float32, texel: relative error" in said
+    code, said, _ = run_vkrt("doctor", "--quick")
+    assert code == 1 and "WRONG     binary in float32, texel: relative error" in said
     assert "WRONG     unary" not in said
 
 
@@ -97,12 +94,13 @@ class Flipping:
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("repeat", [2, 3, None])
-def test_bits_that_change_fail(repeat, monkeypatch, capsys):
+def test_bits_that_change_fail(repeat, monkeypatch, run_vkrt):
     """Each check runs as often as it is asked to, or a hundred times; the shaders are named."""
     monkeypatch.setattr(selftest, "Method", Flipping)
-    arguments = [] if repeat is None else ["--repeat", str(repeat)]
-    assert main(["doctor", "--quick", *arguments]) == (0 if repeat == 2 else 1)
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("WRONG")]
+    arguments = [] if repeat is None else ["--repeat", repeat]
+    code, out, _ = run_vkrt("doctor", "--quick", *arguments)
+    assert code == (0 if repeat == 2 else 1)
+    said = [line for line in out.splitlines() if line.startswith("WRONG")]
     assert len(said) == (0 if repeat == 2 else 6 * len(FEW))
     if said:
         assert said[0] == (f"WRONG     unary in float32, texel: run 3 of {repeat or 100} has other "
@@ -110,25 +108,22 @@ def test_bits_that_change_fail(repeat, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("few")
-def test_a_device_that_is_lost_ends_it(monkeypatch, capsys):
-    def lost(*arguments):
-        raise DeviceLostError("gone", call="vkQueueSubmit")
-
-    monkeypatch.setattr(selftest, "_result", lost)
-    assert main(["doctor"]) == 1
-    said = capsys.readouterr().out
-    assert "the test ended: DeviceLostError" in said and "\nceiling " not in said
+def test_a_device_that_is_lost_ends_it(monkeypatch, run_vkrt):
+    monkeypatch.setattr(selftest, "_result", raising(DeviceLostError, "gone"))
+    code, said, _ = run_vkrt("doctor")
+    assert code == 1 and "the test ended: DeviceLostError" in said and "\nceiling " not in said
 
 
 # The report
 
 
 @pytest.mark.usefixtures("few")
-def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, capsys):
+def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, run_vkrt, json_of,
+                                         error_of):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MESA_DEBUG", "silent")
-    assert main(["doctor", "--quick", "--report"]) == 0
-    printed, note = capsys.readouterr()
+    code, printed, note = run_vkrt("doctor", "--quick", "--report")
+    assert code == 0
     report = Path("vkrt-report.txt").read_text()
     assert report.startswith(f"report    of vkrt doctor {__version__}\n")
     assert report.endswith(printed) and printed.endswith("12 programs, none wrong\n")
@@ -139,16 +134,15 @@ def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, capsys):
         assert f"\n{line}\n" in report
     assert note == "vkrt: wrote vkrt-report.txt; read it before you show it to others\n"
     # Another report is written over, with the figures for programs beside it, another file is not.
-    assert main(["doctor", "--quick", "--json", "--report", "vkrt-report.txt"]) == 0
-    assert json.loads(capsys.readouterr().out)["wrong"] is False
+    assert json_of("doctor", "--quick", "--report", "vkrt-report.txt")["wrong"] is False
     Path("letter.txt").write_text("Dear")
-    assert main(["doctor", "--report", "letter.txt"]) == 2
-    assert "--report: a file is there that is not a report" in capsys.readouterr().err
+    error = error_of(2, "doctor", "--report", "letter.txt")
+    assert "--report: a file is there that is not a report" in error
     assert sorted(os.listdir()) == ["letter.txt", "vkrt-report.txt"]
 
 
 @pytest.mark.usefixtures("few")
-def test_a_report_has_nothing_private(tmp_path, monkeypatch, capsys):
+def test_a_report_has_nothing_private(tmp_path, monkeypatch, output_of):
     home = tmp_path / "home" / "alice"
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
@@ -160,7 +154,7 @@ def test_a_report_has_nothing_private(tmp_path, monkeypatch, capsys):
     for name in ("VKRT_API_KEY", "MESA_TOKEN", "AWS_SECRET_ACCESS_KEY", "SOMETHING"):
         monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("VK_LAYER_PATH", f"{home}/layers:/mnt/alice-disk/layers")
-    assert main(["doctor", "--quick", "--report"]) == 0
+    output_of("doctor", "--quick", "--report")
     report = Path("vkrt-report.txt").read_text()
     assert "\nvariable  VK_LAYER_PATH=~/layers:/mnt/USER-disk/layers\n" in report
     assert "alice" not in report and "hunter2" not in report
@@ -169,7 +163,7 @@ def test_a_report_has_nothing_private(tmp_path, monkeypatch, capsys):
     assert private(f"{home} {home}-two") == f"~ {home.parent}/USER-two"
 
 
-def test_a_report_of_what_does_not_work(tmp_path, monkeypatch, capsys):
+def test_a_report_of_what_does_not_work(tmp_path, monkeypatch):
     """It ends with the error, whether there is no driver or a fault of vkrt's own."""
     file = tmp_path / "report.txt"
     code = "from vkrt.cli.main import main; raise SystemExit(main())"

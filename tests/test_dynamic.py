@@ -5,13 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dynamic_calls import NAMES, check, sorted_calls
 from shape_programs import layout_program, random_program
 from support import (
     MODELS,
     QUICK,
-    STORAGES,
     calls_of,
+    close_to,
     execute,
     in_threads,
     need_model,
@@ -23,8 +22,8 @@ import vkrt
 from vkrt.compiler.description import Description
 from vkrt.dynamic.resolve import resolve
 
-pytestmark = pytest.mark.driver
-
+NAMES = ["conv-dyn", "attention-dyn", "masked-dyn", "numbers-dyn", "pair-dyn", "shrinking-dyn",
+         "between-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
     "mlp-dyn": [(4, 64), (1, 64), (16, 64), (7, 64), (3, 64)],
@@ -35,14 +34,18 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+def sorted_calls(name: str):
+    """The calls of a program, from small to large inputs."""
+    return sorted(calls_of(name), key=lambda call: call[0][0].size)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_results(name, storage, load):
     """Every size gives what eager torch gives, from small to large and back and again."""
     calls = sorted_calls(name)
     program = load(name, storage=storage)
     for inputs, expected in (*calls, *calls[::-1], calls[0], calls[0]):
-        check(program.run(*inputs), expected)
+        close_to(program.run(*inputs), expected)
     if name == "shrinking-dyn":
         # The size that needs the most is not among them.
         program.run(np.zeros((3, 6), np.float32))
@@ -56,7 +59,7 @@ def test_large(name, device, load):
     (x,), expected = reference_of(path.with_name(path.name.replace("-dynamic", "")))
     random = np.random.default_rng(5)
     program = load(path)
-    check(program.run(x), expected)
+    close_to(program.run(x), expected)
     assert x.shape == LARGE[name][0]
     for sizes in LARGE[name][1:] + LARGE[name][:2]:
         array = random.random(sizes, np.float32)
@@ -64,7 +67,7 @@ def test_large(name, device, load):
         with closing(Description(path)) as description, closing(vkrt.Method(
                 resolve(description.graph("forward"), [sizes]), [description.source],
                 device)) as alone:
-            check(results, alone.execute([array]))
+            close_to(results, alone.execute([array]))
     memory = program.memory
     assert memory.measured_peak <= memory.planned_peak
 
@@ -105,10 +108,10 @@ def test_sizes_that_do_not_fit(name, sizes, words, load, work_done):
     with pytest.raises(vkrt.InputError, match=words):
         program.run(*(np.zeros(s, np.float32) for s in sizes))
     assert work_done == []
-    check(program.run(*inputs), expected)
+    close_to(program.run(*inputs), expected)
     with pytest.raises(vkrt.InputError, match=words):
         program.run(*(np.zeros(s, np.float32) for s in sizes))
-    check(program.run(*inputs), expected)
+    close_to(program.run(*inputs), expected)
 
 
 def test_out(load):
@@ -116,7 +119,7 @@ def test_out(load):
     program = load("conv-dyn")
     out = [np.empty_like(array) for array in expected]
     assert program.run(*small, out=out)[0] is out[0]
-    check(out, expected)
+    close_to(out, expected)
     with pytest.raises(vkrt.InputError, match=r"out 0 .*float32\[1,1,60,80\], got"):
         program.run(*large, out=out)
 
@@ -161,7 +164,7 @@ def test_threads_with_different_shapes(load):
 
     def work(inputs, expected):
         for _ in range(8):
-            check(program.run(*inputs), expected)
+            close_to(program.run(*inputs), expected)
 
     in_threads(*(partial(work, *call) for call in calls_of("attention-dyn")))
 
@@ -175,13 +178,12 @@ def test_a_weight_in_another_layout(options, device):
         before = method.report.planned_peak
         for count, width in ((32, 4), (7, 1), (12, 3), (1, 1), (32, 4), (7, 1)):
             x = np.abs(random.standard_normal((1, count))).astype(np.float32)
-            check(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
+            close_to(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
             held.append(method.report.shapes[-1].device - method.report.shapes[-1].arena)
         assert before < method.report.planned_peak == method.report.measured_peak
     assert held[0] < held[1] == held[-1]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("seed", range(2 if QUICK else 6))
 def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
     """Records that are reused at other sizes give the bits that all new ones give."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from dynamic_calls import NAMES, check, sorted_calls
-from support import MODELS, QUICK, STORAGES, calls_of, failing, need_one_memory
+from support import MODELS, QUICK, calls_of, close_to, failing, need_one_memory
+from test_dynamic import NAMES, sorted_calls
 
 import vkrt
 from vkrt.compiler import compiler
@@ -15,15 +16,12 @@ from vkrt.method import executables, instances
 from vkrt.method.lru_cache import LEAST
 from vkrt.vk.memory import fail_allocation_after
 
-pytestmark = pytest.mark.driver
-
 # On further drivers, when one has run them all, less is enough: see tools/test.
 STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
 if not QUICK:
     STREAMS += [{"weights": "stream", "stream_lookahead": n} for n in (0, 3)]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", ["shrinking-dyn", "between-dyn"])
 def test_no_size_needs_more_than_planned(name, storage, load):
     """All sizes there are: the prediction is the most that any of them needs, to the byte."""
@@ -48,10 +46,10 @@ def test_sizes_that_need_more_than_was_found(load, monkeypatch):
     program = load("shrinking-dyn")
     memory = program.memory
     planned = memory.planned_peak
-    check(program.run(*calls[0][0]), calls[0][1])
+    close_to(program.run(*calls[0][0]), calls[0][1])
     assert memory.measured_peak == memory.planned_peak == planned and memory.notes == []
     for inputs, expected in calls:
-        check(program.run(*inputs), expected)
+        close_to(program.run(*inputs), expected)
         assert memory.measured_peak <= memory.planned_peak
     assert memory.measured_peak == memory.planned_peak > planned
     assert "'forward' at [2,6] needs" in memory.notes[-1]
@@ -72,7 +70,7 @@ def test_a_repeated_shape_costs_nothing(load, work_done):
     assert work_done == ["lower", "bind", "bind", "bind"]
     for _ in range(3):
         program.run(*large)
-        check(program.run(*small), expected)
+        close_to(program.run(*small), expected)
     assert work_done == ["lower", "bind", "bind", "bind"]
 
 
@@ -147,7 +145,7 @@ def test_eager_allocates_the_largest_arena_before_prepack(load):
     memory = program.memory
     phases = {p.name: p.device for p in memory.phases}
     assert phases["prepack start"] == memory.weights + memory.activations + memory.host
-    check(program.run(*small), expected)
+    close_to(program.run(*small), expected)
     assert memory.measured_peak == memory.planned_peak
 
 
@@ -161,7 +159,7 @@ def test_streaming(name, options, device, load):
             or "memory_budget" in options and not device.unified)
     calls = calls_of(name)
     for inputs, expected in (*calls, *calls[::-1]):
-        check(program.run(*inputs), expected)
+        close_to(program.run(*inputs), expected)
     assert program.memory.measured_peak <= program.memory.planned_peak
 
 
@@ -173,7 +171,7 @@ def test_on_a_device_with_memory_of_its_own(name, weights, discrete, load):
         pytest.skip("the device cannot stream")
     program, calls = load(name, discrete, weights=weights), calls_of(name)
     for inputs, expected in (*calls, *calls[::-1]):
-        check(program.run(*inputs), expected)
+        close_to(program.run(*inputs), expected)
     assert program.memory.host > 0
     assert program.memory.measured_peak <= program.memory.planned_peak
 
@@ -191,7 +189,7 @@ def test_a_budget_holds_at_every_size(name, part, own, device, discrete, load):
     program, calls = load(name, opened, memory_budget=budget, **options), calls_of(name)
     assert (program.memory.spilled if own else program.memory.streamed) > 0
     for inputs, expected in (*calls, *calls[::-1]):
-        check(program.run(*inputs), expected)
+        close_to(program.run(*inputs), expected)
         assert program.memory.measured_peak <= budget
 
 
@@ -201,28 +199,23 @@ def test_out_of_memory_at_every_allocation(options, device):
     """Each allocation of a load and its runs fails in turn; what can still run does."""
     calls = sorted_calls("conv-dyn")
     calls = [calls[0], calls[2], calls[-1]]
-    failures = failed_runs = 0
-    while True:
-        fail_allocation_after(failures + 1)
-        failed = False
-        try:
-            with vkrt.load(MODELS / "conv-dyn.pte", device, **options) as program:
-                for number, (inputs, expected) in enumerate(calls):
-                    try:
-                        check(program.run(*inputs), expected)
-                    except vkrt.DeviceMemoryError as error:
-                        assert error.breakdown["activation_bytes"] > 0
-                        failed, failed_runs = True, failed_runs + 1
-                        # The method goes on: with shapes it has run, and with the one that failed.
-                        for again, wanted in calls[:number + 1]:
-                            check(program.run(*again), wanted)
-        except vkrt.DeviceMemoryError:
-            failed = True
-        finally:
-            fail_allocation_after(-1)
+    failed_runs = 0
+    for failures in itertools.count():
+        failed = True
+        with (failing(fail_allocation_after, failures + 1), suppress(vkrt.DeviceMemoryError),
+              vkrt.load(MODELS / "conv-dyn.pte", device, **options) as program):
+            failed = False
+            for number, (inputs, expected) in enumerate(calls):
+                try:
+                    close_to(program.run(*inputs), expected)
+                except vkrt.DeviceMemoryError as error:
+                    assert error.breakdown["activation_bytes"] > 0
+                    failed, failed_runs = True, failed_runs + 1
+                    # The method goes on: with shapes it has run, and with the one that failed.
+                    for again, wanted in calls[:number + 1]:
+                        close_to(program.run(*again), wanted)
         if not failed:
             break
-        failures += 1
     # Of each shape the arena, and with memory of its own one for inputs and outputs
     arenas = 1 if device.unified else 2
     assert failed_runs == (0 if options.get("order") == "eager" else 3 * arenas)
@@ -237,5 +230,5 @@ def test_a_failed_growth_leaves_less(load):
     bytes_before = program.memory.shapes[-1].device
     with failing(fail_allocation_after, 1), pytest.raises(vkrt.DeviceMemoryError):
         program.run(*large)
-    check(program.run(*small), expected)
+    close_to(program.run(*small), expected)
     assert program.memory.shapes[-1].device == bytes_before

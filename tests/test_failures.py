@@ -22,7 +22,6 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights, order, storage, least", [
     ("copy", "lazy", "texel", 3), ("copy", "lazy", "texture3d", 3), ("copy", "eager", "texel", 3),
     ("copy", "eager", "texture3d", 3), ("direct", "lazy", "texel", 2),
@@ -45,7 +44,6 @@ def test_out_of_memory_at_every_allocation(device, weights, order, storage, leas
     assert failures >= least  # a weight block or the pool, staging if there is any, the arena
 
 
-@pytest.mark.driver
 def test_other_programs_go_on_after_a_failure(load):
     (x,), (y,) = reference_of("mlp")
     program = load("mlp")
@@ -62,7 +60,6 @@ def damaged(name, rng):
     return bytes(data)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("name", ["toy.pte", "conv_mix.pte", "elementwise.pte", "shapes.pte"])
 def test_damaged_files(name, device):
     """Any byte may be wrong: a clear exception, or a program that is another one. That gives the
@@ -115,8 +112,7 @@ def outcome(data, what):
     try:
         with closing(Description(data)) as description:
             for name in description.method_names:
-                work = lower(description.graph(name), Target())
-                assert not outside(work), what
+                assert not outside(lower(description.graph(name), Target())), what
     except (vkrt.FormatError, vkrt.UnsupportedError) as error:
         return type(error).__name__
     return "lowered"
@@ -154,7 +150,6 @@ def unchecked_alias(cx, tensor, source, order, offset=0):
                                     raw=source.raw, offset=source.offset + offset))
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("length", [0, 3, 8, 40, 1000])
 def test_truncated(device, length):
     data = (MODELS / "mlp.pte").read_bytes()[:length]

@@ -6,13 +6,12 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support import MODELS, inputs_of, same_bits
+from support import MODELS, inputs_of, run_python, same_bits
 
 import vkrt
 from vkrt.vk import live_objects
@@ -136,26 +135,25 @@ def test_a_fork_during_the_run_of_another_thread(weights, load):
     program = load("conv_mix", weights=weights)
     inputs = inputs_of(program)
     expected = program.run(*inputs)
-    results, over = [], threading.Event()
+    over = threading.Event()
 
     def work():
         while not over.is_set():
-            results[:] = [program.run(*inputs)]
+            same_bits(program.run(*inputs), expected)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        def use():
-            errors = {"run": error_of(lambda: program.run(*inputs))}
-            program.close()
-            return errors
+    def use():
+        errors = {"run": error_of(lambda: program.run(*inputs))}
+        program.close()
+        return errors
 
-        for _ in range(12):
-            check_refused(in_child(use))
-    finally:
-        over.set()
-        thread.join()
-    same_bits(results[0], expected)
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(work)
+        try:
+            for _ in range(12):
+                check_refused(in_child(use))
+        finally:
+            over.set()
+        running.result()
     same_bits(program.run(*inputs), expected)
 
 
@@ -201,15 +199,9 @@ def test_what_the_child_can_do_with_a_device_of_its_own(device, load):
     same_bits(program.run(*inputs), expected)
 
 
-def run_script(text: str) -> str:
-    """What a script prints in a process of its own, which has to end by itself and well."""
-    done = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", text],
-                          capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
-    return done.stdout
-
-
 SCRIPT = f"""
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)
 import gc, os, sys
 import numpy as np
 import vkrt
@@ -242,7 +234,7 @@ print("done")
 def test_the_end_of_the_child(end, weights):
     """Nothing that Python does at its end, or collects, waits for or touches the parent's."""
     script = SCRIPT.replace("WEIGHTS", weights).replace("BEFORE", "").replace("CHILD", end)
-    assert run_script(script.replace("AFTER", GOES_ON)) == "done\n"
+    assert run_python(script.replace("AFTER", GOES_ON)) == "done\n"
 
 
 def test_what_is_closed_before_the_fork_is_in_nobodys_way(device):
@@ -254,7 +246,7 @@ def test_what_is_closed_before_the_fork_is_in_nobodys_way(device):
     script = SCRIPT.replace("WEIGHTS", "auto").replace("BEFORE", "program.close()")
     script = script.replace("CHILD", child).replace("AFTER", "print('done')")
     try:
-        assert run_script(script) == "done\n"
+        assert run_python(script) == "done\n"
     except AssertionError as error:
         # What cannot be is said: NVIDIA's driver starts in no child of a process that has used it.
         assert "ForkedError" in str(error) and "llvmpipe" not in device.info.name

@@ -1,16 +1,13 @@
 """Cache folders on a file system that is full: loads go on without what cannot be kept."""
 
-import os
-import subprocess
 import sys
 
 import pytest
-from support import MODELS
+from support import MODELS, on_small_file_system
 
 pytestmark = pytest.mark.driver
 
-# Mounts a small file system of memory that only its own process sees, and leaves so many pages of
-# it free. Mesa keeps a cache of its own, whose index it maps without having the space: off here.
+# Leaves so many pages of the file system free.
 SCRIPT = """
     set -e
     mount -t tmpfs -o size=256k none "$1"
@@ -41,15 +38,8 @@ print("ran")
 @pytest.mark.parametrize("free_pages", [0, 1])
 def test_caches_on_a_full_file_system(tmp_path, free_pages):
     """Nothing of a file that does not fit is left; with space the files are there."""
-    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)],
-                      capture_output=True).returncode:
-        pytest.skip("this process may not mount a file system")
-    environment = {**os.environ, "MESA_SHADER_CACHE_DISABLE": "true",
-                   "MESA_GLSL_CACHE_DISABLE": "true"}
-    done = subprocess.run(
-        ["unshare", "-m", "bash", "-c", SCRIPT, "bash", str(tmp_path), str(free_pages),
-         sys.executable, LOAD, str(MODELS / "mlp.pte")],
-        env=environment, capture_output=True, text=True, timeout=300)
+    done = on_small_file_system(SCRIPT, tmp_path, free_pages, sys.executable, LOAD,
+                                MODELS / "mlp.pte")
     assert done.returncode == 0, (done.returncode, done.stderr)
     full, free = done.stdout.removeprefix("full\n").split("free\n")
     assert full.startswith("ran\n") and free.startswith("ran\n")

@@ -1,8 +1,6 @@
 """Damaged programs, changed where the format says something; tools/check/fuzz.py does many."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -10,7 +8,7 @@ from random import Random
 import fuzz
 import pytest
 from mutations import Model
-from support import MODELS, QUICK
+from support import MODELS, QUICK, python
 
 from vkrt.graph.states import PREPACK
 from vkrt.ops import registry
@@ -26,7 +24,6 @@ def models():
     return [Model.of(name, (MODELS / f"{name}.pte").read_bytes()) for name in NAMES]
 
 
-@pytest.mark.driver
 def test_damaged_programs(models, device, tmp_path):
     """Each of them runs, is refused with a documented exception, or is too large to be run."""
     outcomes = Counter()
@@ -39,7 +36,6 @@ def test_damaged_programs(models, device, tmp_path):
     assert outcomes["ran"] and outcomes["FormatError"]
 
 
-@pytest.mark.driver
 def test_a_reach_beyond_memory_is_a_finding(device, tmp_path, monkeypatch):
     """It is none of the exceptions that a program may be refused with."""
     data = bytearray((MODELS / "elementwise.pte").read_bytes())
@@ -72,9 +68,8 @@ def test_places_are_those_of_the_format(models):
 @pytest.mark.driver
 def test_command(tmp_path):
     """Workers, the table, and the exit code."""
-    done = subprocess.run([sys.executable, fuzz.__file__, str(MODELS / "mlp.pte"),
-                           "--count", "6", "--jobs", "2", "--out", str(tmp_path / "found")],
-                          stdout=subprocess.PIPE, text=True, check=False)
+    done = python(fuzz.__file__, MODELS / "mlp.pte", "--count", "6", "--jobs", "2",
+                  "--out", tmp_path / "found")
     assert done.returncode == 0, done.stdout
     assert "6  files, 0 findings" in done.stdout and not (tmp_path / "found").exists()
 

@@ -52,7 +52,7 @@ def turns_of(result):
     return json.loads(out)["turns"]
 
 
-def test_where_a_prompt_comes_from(words, run_vkrt, tmp_path):
+def test_where_a_prompt_comes_from(words, run_vkrt, error_of, tmp_path):
     """Each way gives the same text, and nothing else on either stream."""
     file = tmp_path / "prompt.txt"
     file.write_text(PROMPT + "\n")
@@ -63,26 +63,36 @@ def test_where_a_prompt_comes_from(words, run_vkrt, tmp_path):
     assert run_vkrt(*words, stdin="")[0] == run_vkrt(*words, "--prompt", "")[0] == 2
     assert run_vkrt(*words, "-f", tmp_path / "nothing")[0] == 1
     file.write_bytes(b"\xff\xfe")
-    code, _, err = run_vkrt(*words, "-f", file)
-    assert code == 2 and "prompt.txt: not a text in UTF-8" in err
+    assert "prompt.txt: not a text in UTF-8" in error_of(2, *words, "-f", file)
     for chat in ([], ["--chat"]):
         with open(file, "rb") as stdin:
             done = python("-m", "vkrt", *words, *chat, stdin=stdin)
         assert done.returncode == 2 and "vkrt: not a text" in done.stderr, done.stderr
 
 
-def test_a_terminal_is_not_read_as_a_prompt(words, terminal):
-    done = python("-m", "vkrt", *words, stdin=terminal[1])
-    assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
-    done = subprocess.run(["bash", "-c", 'exec "$@" <&-', "bash", sys.executable, "-m", "vkrt",
-                           *words], text=True, capture_output=True, timeout=120)
-    assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
+def at_terminal(words, typed=""):
+    """The command with a terminal as its standard input, and something typed there."""
+    main_end, other_end = pty.openpty()
+    try:
+        os.write(main_end, typed.encode())
+        return python("-m", "vkrt", *words, stdin=other_end)
+    finally:
+        os.close(main_end)
+        os.close(other_end)
 
 
-def test_a_tokenizer_that_is_not_there_names_the_option(run_vkrt, tmp_path):
+def test_a_terminal_is_not_read_as_a_prompt(words):
+    closed = subprocess.run(["bash", "-c", 'exec "$@" <&-', "bash", sys.executable, "-m", "vkrt",
+                             *words], text=True, capture_output=True, timeout=120)
+    for done in (at_terminal(words), closed):
+        assert done.returncode == 2
+        assert "-f FILE, a text on standard input, or --chat" in done.stderr
+
+
+def test_a_tokenizer_that_is_not_there_names_the_option(error_of, tmp_path):
     for where in ([], ["--tokenizer", tmp_path]):
-        code, _, err = run_vkrt("generate", MODEL, *where, "--prompt", PROMPT)
-        assert code == 2 and err.endswith("is there; name one with --tokenizer FILE\n")
+        err = error_of(2, "generate", MODEL, *where, "--prompt", PROMPT)
+        assert err.endswith("is there; name one with --tokenizer FILE\n")
 
 
 def test_figures_where_they_are_asked_for(words, run_vkrt):
@@ -108,7 +118,7 @@ def test_no_rate_is_infinite(words, run_vkrt, monkeypatch):
     assert "prompt: 3 tokens in 0 ms; text: " in err and "a second" not in err
 
 
-def test_strings_that_end_a_text(words, run_vkrt):
+def test_strings_that_end_a_text(words, run_vkrt, error_of):
     whole, = turns_of(run_vkrt(*words, "--prompt", PROMPT, "--json"))
     pieces = whole["text"].split()
     assert len(pieces) == 6
@@ -121,18 +131,16 @@ def test_strings_that_end_a_text(words, run_vkrt):
     begun, = turns_of(run_vkrt(*words, "--prompt", PROMPT, "--json", "--stop",
                                whole["text"][-2:] + "and more"))
     assert begun["text"] == whole["text"]
-    code, _, err = run_vkrt(*words, "--prompt", PROMPT, "--stop", "")
-    assert code == 2 and "--stop" in err
+    assert "--stop" in error_of(2, *words, "--prompt", PROMPT, "--stop", "")
 
 
-def test_choices_have_llama_cpps_names(words, run_vkrt):
+def test_choices_have_llama_cpps_names(words, run_vkrt, error_of):
     options = ["--prompt", PROMPT, "--json", "--temp", "3", "--top-k", "30", "--top-p", "0.99",
                "--min-p", "0.01", "--repeat-penalty", "1.1", "--repeat-last-n", "5"]
     one, other, third = (turns_of(run_vkrt(*words, *options, "--seed", seed))[0]["text"]
                          for seed in ("4", "4", "5"))
     assert one == other != third
-    code, _, err = run_vkrt(*words, "--prompt", PROMPT, "--min-p", "2")
-    assert code == 2 and "min_p=2.0" in err
+    assert "min_p=2.0" in error_of(2, *words, "--prompt", PROMPT, "--min-p", "2")
 
 
 # Sessions
@@ -151,7 +159,7 @@ def test_a_saved_text_goes_on(words, run_vkrt, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".vkrt")]
 
 
-def test_a_saved_conversation_goes_on(words, run_vkrt, tmp_path):
+def test_a_saved_conversation_goes_on(words, run_vkrt, error_of, tmp_path):
     file, plain = tmp_path / "chat.session", tmp_path / "text.session"
     chat = [*words[:-1], "3", "--chat", "--json"]
     _, second = turns_of(run_vkrt(*chat, stdin="w9\nw10\n"))
@@ -159,23 +167,27 @@ def test_a_saved_conversation_goes_on(words, run_vkrt, tmp_path):
     again, = turns_of(run_vkrt(*chat, "--load-session", file, stdin="w10\n"))
     assert again["text"] == second["text"] and again["cached_tokens"] == second["cached_tokens"] > 0
     run_vkrt(*words, "--prompt", PROMPT, "--save-session", plain)
-    code, _, err = run_vkrt(*chat, "--load-session", plain)
-    assert code == 2 and "a text, not a conversation" in err
+    assert "a text, not a conversation" in error_of(2, *chat, "--load-session", plain)
 
 
-def test_other_files_are_neither_read_nor_written_over(words, run_vkrt, tmp_path):
+def test_other_files_are_neither_read_nor_written_over(words, error_of, tmp_path):
     other = tmp_path / "arrays.npz"
     np.savez(other, x=np.zeros(3))
     before = other.read_bytes()
     for option, message in (("--save-session", "is not a saved session"),
                             ("--load-session", "not a session that vkrt has saved")):
-        code, _, err = run_vkrt(*words, "--prompt", PROMPT, option, other)
-        assert code == 2 and message in err, err
+        assert message in error_of(2, *words, "--prompt", PROMPT, option, other)
     assert other.read_bytes() == before
-    other = tmp_path / "tokenizer.json"
-    code, _, err = run_vkrt(*words, "--prompt", PROMPT, "--load-session", other)
-    assert code == 2 and "not a session" in err
-    assert run_vkrt(*words, "--prompt", PROMPT, "--load-session", tmp_path / "nothing")[0] == 1
+    loading = (*words, "--prompt", PROMPT, "--load-session")
+    assert "not a session" in error_of(2, *loading, tmp_path / "tokenizer.json")
+    error_of(1, *loading, tmp_path / "nothing")
+
+
+@pytest.fixture
+def session(load):
+    session = Session(LanguageModel(load("llama")))
+    session.add([1, 2, 3])
+    return session
 
 
 def test_a_session_of_another_model(session, tmp_path):
@@ -270,11 +282,11 @@ def test_commands_of_a_conversation(words, run_vkrt, tmp_path):
 
 def test_a_conversation_longer_than_the_context(words, terminal):
     """Somebody at a terminal is told, and may begin anew."""
-    os.write(terminal[0], (" ".join(["w9"] * 30) + "\n/clear\nw9\n/bye\n").encode())
-    done = python("-m", "vkrt", *words, "--chat", stdin=terminal[1])
+    long = " ".join(["w9"] * 30)
+    done = at_terminal([*words, "--chat"], f"{long}\n/clear\nw9\n/bye\n")
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
     assert "room for 24 altogether; /clear begins anew" in done.stderr
-    assert main([*words, "--chat", "--prompt", " ".join(["w9"] * 30)]) == 2
+    assert main([*words, "--chat", "--prompt", long]) == 2
 
 
 # Grammars
@@ -302,18 +314,16 @@ def test_an_answer_of_a_schema(letters, run_vkrt, tmp_path):
         assert turn["ended"] == "stop" and turn["text"] != plain["text"]
 
 
-def test_an_answer_of_a_grammar(letters, run_vkrt, tmp_path):
+def test_an_answer_of_a_grammar(letters, run_vkrt, error_of, tmp_path):
     file = tmp_path / "grammar.gbnf"
     file.write_text('root ::= [a-c]{2} "-" number\nnumber ::= [0-9] [0-9]?\n')
     turn, = turns_of(run_vkrt(*letters, "--grammar", file))
     assert re.fullmatch("[a-c]{2}-[0-9]{1,2}", turn["text"]) and turn["ended"] == "stop"
-    for text, message in (('root ::= ("a"', "gbnf"), ("root ::= other", "gbnf")):
+    for text, option, message in (('root ::= ("a"', "--grammar", "gbnf"),
+                                  ("root ::= other", "--grammar", "gbnf"),
+                                  ('{"type": "nothing"}', "--json-schema", "json_schema: ")):
         file.write_text(text)
-        code, _, err = run_vkrt(*letters, "--grammar", file)
-        assert code == 2 and message in err
-    file.write_text('{"type": "nothing"}')
-    code, _, err = run_vkrt(*letters, "--json-schema", file)
-    assert code == 2 and "json_schema: " in err
+        assert message in error_of(2, *letters, option, file)
     # The prompt is not of the grammar; each turn of a conversation begins it anew.
     (tmp_path / "chat_template.jinja").write_text("{{ messages[-1].content }}")
     file.write_text('root ::= "no" | "yes"')
@@ -324,16 +334,16 @@ def test_an_answer_of_a_grammar(letters, run_vkrt, tmp_path):
 def test_what_grammars_need(load, tmp_path, monkeypatch):
     pytest.importorskip("llguidance")
     tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))  # whose tokens are words, not bytes
-    model = LanguageModel(load("llama"))
+    grammars = Grammars(LanguageModel(load("llama")), tokenizer)
     with pytest.raises(vkrt.InputError, match="grammars over these tokens"):
-        Grammars(model, tokenizer).constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
+        grammars.constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
     monkeypatch.setitem(sys.modules, "llguidance", None)
     with pytest.raises(vkrt.VkrtError, match=r"llguidance, .*: pip install '\.\[grammar\]'"):
-        Grammars(model, tokenizer).constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
+        grammars.constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "jinja2"])
-def test_a_missing_package_is_named(words, run_vkrt, monkeypatch, package):
+def test_a_missing_package_is_named(words, error_of, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    code, _, err = run_vkrt(*words, "--chat", stdin="w9\n")
-    assert code == 1 and f"needs the package {package}, " in err and "pip install '.[text]'" in err
+    err = error_of(1, *words, "--chat", stdin="w9\n")
+    assert f"needs the package {package}, " in err and "pip install '.[text]'" in err

@@ -9,12 +9,9 @@ from vkrt.lowering.lowering import lower
 from vkrt.text.model import LanguageModel, Session
 from vkrt.work.target import Target
 
-driver = pytest.mark.driver
-
 
 def states_of(name):
-    graph = graph_of_file(name)
-    return [record.places for record in lower(graph, Target()).states]
+    return [record.places for record in lower(graph_of_file(name), Target()).states]
 
 
 def test_states_say_for_how_many_places_they_have_rows():
@@ -42,7 +39,6 @@ def load_as(request, load, compiled_of, tmp_path):
     return load_as
 
 
-@driver
 def test_a_recurrent_model_goes_back_by_reading_anew(load_as):
     """Its state is that of the last token."""
     model = LanguageModel(load_as("recurrent_text"))
@@ -62,7 +58,6 @@ def test_a_recurrent_model_goes_back_by_reading_anew(load_as):
     assert relative_l2(session.logits(), second) > 1e-3
 
 
-@driver
 def test_a_cache_goes_back_without_reading(load_as):
     model = LanguageModel(load_as("llama_static"))
     assert model.can_rewind
@@ -76,11 +71,9 @@ def test_a_cache_goes_back_without_reading(load_as):
     np.testing.assert_array_equal(session.logits(), expected)
 
 
-@driver
 def test_a_model_that_keeps_one_place_reads_anew(load):
     """As one with recurrent states, which are right for the last token that was read alone."""
-    program = load("llama")
-    model = LanguageModel(program)
+    model = LanguageModel(load("llama"))
     assert model.can_rewind
     model.can_rewind = False
     session = Session(model)
@@ -100,10 +93,8 @@ def test_a_model_that_keeps_one_place_reads_anew(load):
     assert session.position == 0
 
 
-@driver
 def test_going_back_in_a_session(load):
-    program = load("llama")
-    session = Session(LanguageModel(program))
+    session = Session(LanguageModel(load("llama")))
     session.add(PROMPT)
     expected = session.logits()
     session.add([5, 6, 7])

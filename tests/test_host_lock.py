@@ -3,6 +3,7 @@
 import ctypes
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 import numpy as np
@@ -109,19 +110,12 @@ def test_semaphores_wait_for_the_queue_whoever_is_closed_first(first):
 
 def test_vkrt_waits_for_the_host_and_the_host_for_vkrt():
     lock = threading.Lock()
-    done = threading.Event()
     with open_host() as host, Device.adopt(*host.handles, 0, lock=lock) as device, \
-            vkrt.load(MLP, device) as program:
-        def run():
-            program.run(X)
-            done.set()
-
+            vkrt.load(MLP, device) as program, ThreadPoolExecutor() as pool:
         with lock:
-            thread = threading.Thread(target=run)
-            thread.start()
-            assert not done.wait(0.2)
-        assert done.wait(60)
-        thread.join()
+            run = pool.submit(program.run, X)
+            assert not wait([run], 0.2).done
+        run.result(60)
         assert not lock.locked()
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import MODELS, QUICK, as_input, need_one_memory, open_method
+from support import QUICK, as_input, need_one_memory, open_method, path_of
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
@@ -21,8 +21,6 @@ from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import HostCall
 from vkrt.work.tensor import Tensor
-
-pytestmark = pytest.mark.driver
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
 NAMES = ["places"] if QUICK else ["mlp", "places", "buffers", "conv-dyn"]
@@ -56,25 +54,24 @@ def incoherent(own: bool = False, atom: int = ATOM):
         yield device
 
 
-def results(path, device, calls, **options) -> list[bytes]:
+def results(name, device, calls, **options) -> list[bytes]:
     """The bytes of all outputs of some runs, one after the other; the plan has to hold."""
-    with vkrt.load(path, device, **options) as program:
+    with vkrt.load(path_of(name), device, **options) as program:
         found = [output.tobytes() for inputs in calls for output in program.run(*inputs)]
         assert program.memory.measured_peak <= program.memory.planned_peak
     return found
 
 
-def calls_of(path, times: int = 3) -> list[list[np.ndarray]]:
+def calls_of(name, times: int = 3) -> list[list[np.ndarray]]:
     """Inputs of some runs: the largest sizes, and where they are dynamic smaller ones too."""
     random = np.random.default_rng(5)
-    with vkrt.load(path, weights="direct") as program:
+    with vkrt.load(path_of(name), weights="direct") as program:
         infos = program.metadata().inputs
     calls = []
     for number in range(times):
         sizes = [tuple(s - 2 * number if d in i.dynamic_dims else s for d, s in enumerate(i.sizes))
                  for i in infos]
-        calls.append([as_input(random.standard_normal(s) * 2, i)
-                      for s, i in zip(sizes, infos)])
+        calls.append([as_input(random.standard_normal(s) * 2, i) for s, i in zip(sizes, infos)])
     return calls
 
 
@@ -96,28 +93,25 @@ def test_a_block_shows_what_was_carried_over():
 @pytest.mark.usefixtures("on_host")
 def test_programs(name, weights, own, device):
     """Inputs, outputs, weights, kernels on the host, states and dynamic sizes."""
-    path = MODELS / f"{name}.pte"
-    calls = calls_of(path)
-    expected = results(path, device, calls, weights="copy")
+    calls = calls_of(name)
+    expected = results(name, device, calls, weights="copy")
     with incoherent(own) as opened:
-        assert results(path, opened, calls, weights=weights) == expected
+        assert results(name, opened, calls, weights=weights) == expected
 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_images(own, device):
-    path = MODELS / "places.pte"
-    calls = calls_of(path)
-    expected = results(path, device, calls, storage="texture3d")
+    calls = calls_of("places")
+    expected = results("places", device, calls, storage="texture3d")
     with incoherent(own) as opened:
-        assert results(path, opened, calls, storage="texture3d") == expected
+        assert results("places", opened, calls, storage="texture3d") == expected
 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_states_begin_anew(own, device):
-    path = MODELS / "buffers.pte"
-    calls = calls_of(path)
-    expected = results(path, device, calls)
-    with incoherent(own) as opened, vkrt.load(path, opened) as program:
+    calls = calls_of("buffers")
+    expected = results("buffers", device, calls)
+    with incoherent(own) as opened, vkrt.load(path_of("buffers"), opened) as program:
         for _ in range(2):
             found = [output.tobytes() for inputs in calls for output in program.run(*inputs)]
             assert found == expected
@@ -127,10 +121,9 @@ def test_states_begin_anew(own, device):
 @pytest.mark.usefixtures("on_host")
 def test_profiles(device):
     """Kernels on the host between steps that are submitted one by one."""
-    path = MODELS / "places.pte"
-    inputs, = calls_of(path, 1)
-    expected = results(path, device, [inputs])
-    with incoherent() as opened, vkrt.load(path, opened) as program:
+    inputs, = calls_of("places", 1)
+    expected = results("places", device, [inputs])
+    with incoherent() as opened, vkrt.load(path_of("places"), opened) as program:
         program.profile(*inputs, clock="host", repeat=1)
         assert [output.tobytes() for output in program.run(*inputs)] == expected
 

@@ -2,27 +2,15 @@
 
 import numpy as np
 import pytest
-from support import (
-    MODELS,
-    QUICK,
-    STORAGES,
-    calls_of,
-    graph_of_file,
-    need_model,
-    relative_l2,
-    same_bits,
-)
+from support import MODELS, QUICK, calls_of, graph_of_file, need_model, relative_l2, same_bits
 from test_language import PROMPT, REAL
 
 import vkrt
-from vkrt.compiler import plan_cache
 from vkrt.graph import zeros
 from vkrt.runtime.handles import requirements_of
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.tokenizer import Tokenizer
 from vkrt.work.tensor import Storage, round_up
-
-driver = pytest.mark.driver
 
 
 @pytest.fixture
@@ -42,8 +30,6 @@ def steps():
     return calls_of("llama", "step")
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
     program = load(storage=storage, weights=weights)
@@ -58,8 +44,6 @@ def test_prompts_and_steps(storage, weights, device, load, steps, exact_sizes):
     assert {array.nbytes for array in program.save_state().values()} == {kept}
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "bound"), [
     ("llama_static", 0.02), ("kept_attention", 0.05), ("kept_ring", 0.05)])
 def test_planned_is_measured(name, bound, storage, load):
@@ -73,7 +57,6 @@ def test_planned_is_measured(name, bound, storage, load):
     assert program.memory.state < floats.memory.state
 
 
-@driver
 @pytest.mark.parametrize(("name", "bound"), [
     ("llama_mini-base", 0.02), ("llama_mini_4w-base", 0.02), ("llama_mini_8da4w-base", 0.03)])
 def test_larger_ones(name, bound, load):
@@ -81,7 +64,6 @@ def test_larger_ones(name, bound, load):
     follow(load(path), calls_of(path, "step"), bound)
 
 
-@driver
 @pytest.mark.parametrize("options", [{}, {"memory_budget": "smallest"}][:1 if QUICK else None],
                          ids=str)
 def test_a_real_model_writes_the_same_text(options, load):
@@ -98,7 +80,6 @@ def test_a_real_model_writes_the_same_text(options, load):
     assert nbytes[1] < 0.27 * nbytes[0]
 
 
-@driver
 def test_a_prompt_in_pieces_leaves_the_same_caches(load):
     """To the rounding of the numbers that are quantized."""
     program, found = load(), []
@@ -115,7 +96,6 @@ def test_a_prompt_in_pieces_leaves_the_same_caches(load):
 # States
 
 
-@driver
 def test_saved_states_are_what_is_kept(load, steps):
     program = load()
     with program.new_state() as other:
@@ -133,7 +113,6 @@ def test_saved_states_are_what_is_kept(load, steps):
         assert not any(array.any() for array in program.save_state().values())
 
 
-@driver
 def test_a_state_of_the_other_precision_is_refused(load):
     program, floats = load(), load(cache="float")
     for one, other, text in ((program, floats, r"expected float32\[1, 24, 2, 8\], got int8"),
@@ -142,7 +121,6 @@ def test_a_state_of_the_other_precision_is_refused(load):
             other.load_state(one.save_state())
 
 
-@driver
 def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     program = load(device=discrete)
     follow(program, steps[:2])
@@ -152,7 +130,6 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     follow(program, steps[2:])
 
 
-@driver
 def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path, monkeypatch):
     monkeypatch.setattr(zeros, "_is_zero", lambda *_args: False)
     initial = graph_of_file("llama").states[0].initial
@@ -164,8 +141,7 @@ def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path
     path.write_bytes(data)
     program = load(path)
     assert program.memory.notes[0] == "0 of 4 states are caches in 8 bits"
-    saved = program.save_state()
-    assert any(array.flat[0] == 0.5 for array in saved.values())
+    assert any(array.flat[0] == 0.5 for array in program.save_state().values())
     (inputs, (expected,)), *_ = steps
     result, = program.run(*inputs)
     assert relative_l2(result, expected) <= 1e-5
@@ -174,17 +150,15 @@ def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path
 # Files
 
 
-@driver
-def test_compiled_programs_and_cached_plans_keep_them_so(device, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
+@pytest.mark.usefixtures("any_age")
+def test_compiled_programs_and_cached_plans_keep_them_so(device, tmp_path):
     path, out = MODELS / "kept_attention.pte", tmp_path / "net.vkx"
     vkrt.compile(path, out, device=device, cache="int8")
     inputs = [inputs for inputs, _ in calls_of(path, "step")]
     options = {"cache": "int8", "plan_cache": tmp_path / "plans"}
     found = []
     # A plan for floats is another plan.
-    with vkrt.load(path, device, plan_cache=tmp_path / "plans"):
-        pass
+    vkrt.load(path, device, plan_cache=tmp_path / "plans").close()
     for name, given in ((path, {"cache": "int8"}), (out, {}), (path, options), (path, options)):
         with vkrt.load(name, device, **given) as program:
             results = [array for one in inputs for array in program.run(*one)]

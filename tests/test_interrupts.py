@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alarms import Interrupted, on_alarm, within_vkrt
-from support import MODELS, QUICK, inputs_of, run_python, same_bits
+from support import MODELS, QUICK, inputs_of, raising, run_python, same_bits
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
@@ -111,10 +111,11 @@ def unfinished(method) -> bool:
     return any(i.compute.unfinished for i in method._loaded.instances)
 
 
-STREAMED = {"weights": "stream"}
+both_ways_of_weights = pytest.mark.parametrize(
+    "long_run", [{}, {"weights": "stream"}], ids=["resident", "streamed"], indirect=True)
 
 
-@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+@both_ways_of_weights
 def test_a_run_ends_before_the_device_does(long_run):
     method, inputs, expected, seconds = long_run
     for part in (0.1, 0.4):
@@ -124,7 +125,7 @@ def test_a_run_ends_before_the_device_does(long_run):
         assert not unfinished(method) and not UNFINISHED
 
 
-@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+@both_ways_of_weights
 def test_another_thread_cancels(long_run):
     """A run, and no later one: what comes too late is forgotten."""
     method, inputs, expected, seconds = long_run
@@ -140,7 +141,7 @@ def test_another_thread_cancels(long_run):
     assert not unfinished(method) and not UNFINISHED
 
 
-@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+@both_ways_of_weights
 def test_closing_waits_for_the_device(long_run):
     """It can be interrupted as well, and goes on where it is called again."""
     method, inputs, _, seconds = long_run
@@ -162,11 +163,6 @@ def test_a_profile_is_interrupted(long_run, clock):
     assert method.profile(inputs, repeat=1, clock=clock).steps
 
 
-def wait_for_the_device(graphs):
-    while not all(graph.is_done() for graph in graphs):
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("last", ["exit", "load"])
 def test_what_is_dropped_stays_until_the_device_is_done(last, device):
     """Nobody closes the method: its memory is freed when the device does not need it any more, by
@@ -179,7 +175,8 @@ def test_what_is_dropped_stays_until_the_device_is_done(last, device):
     if last == "exit":
         wait_for_all()
     else:
-        wait_for_the_device(UNFINISHED)
+        while not all(graph.is_done() for graph in UNFINISHED):
+            time.sleep(0.01)
         vkrt.load(MODELS / "mlp.pte", device).close()
     assert not UNFINISHED
 
@@ -314,10 +311,7 @@ def test_a_load_is_interrupted_twice(where, device, monkeypatch):
     class Again(Interrupted):
         pass
 
-    def interrupted(*_):
-        raise Interrupted
-
-    monkeypatch.setattr(*where, interrupted)
+    monkeypatch.setattr(*where, raising(Interrupted))
     before, threads = live_objects(), threading.active_count()
     for number in itertools.count(0, STRIDE):
         try:

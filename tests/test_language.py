@@ -5,7 +5,6 @@ import pytest
 from support import (
     MODELS,
     QUICK,
-    STORAGES,
     calls_of,
     failing,
     graph_of_file,
@@ -26,7 +25,6 @@ from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-driver = pytest.mark.driver
 PROMPT = [1, 7, 33, 20, 9, 4, 58, 11, 2, 40, 17]
 
 
@@ -79,8 +77,7 @@ def test_a_cache_that_is_read_afterwards_is_copied():
     after = Tensor(cache.sizes, "float32")
     nodes = [Node("update_cache.default", (rows, cache, 1), (stands_for, changed)),
              Node("aten.relu.default", (cache,), (after,))]
-    graph = Graph("m", [rows, cache], [changed, after], nodes).finish()
-    work = lower(graph, Target())
+    work = lower(Graph("m", [rows, cache], [changed, after], nodes).finish(), Target())
     into, = (step for step in work.steps
              if isinstance(step, Dispatch) and step.shader.startswith("rows_into"))
     assert into.writes[0].storage is not work.inputs[1].storage
@@ -89,8 +86,6 @@ def test_a_cache_that_is_read_afterwards_is_copied():
 # Runs
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_runs(storage, weights, load, steps):
     program = load(storage=storage, weights=weights)
@@ -99,16 +94,12 @@ def test_runs(storage, weights, load, steps):
     follow(program, steps)
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 def test_one_token_a_run(storage, load):
     program = load("llama_static", storage=storage)
     follow(program, calls_of("llama_static", "step"))
     assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name, bound", [
     ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
     ("llama_mini_8da4w-base", 1.5e-2)])
@@ -121,7 +112,6 @@ def test_larger_ones(name, bound, storage, load):
 REAL = "smollm2-135m-4w.pte"
 
 
-@driver
 @pytest.mark.parametrize("options", [
     {}, {"storage": "buffer"}, {"weights": "stream", "memory_budget": "60MB"},
     {"weights": "stream", "memory_budget": "smallest"}][:1 if QUICK else None], ids=str)
@@ -139,7 +129,6 @@ def test_a_real_model(options, load):
     assert bool(program.memory.streamed) == ("weights" in options)
 
 
-@driver
 def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     for weights in ("auto", "stream"):
         program = load(device=discrete, weights=weights)
@@ -151,7 +140,6 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
         follow(program, steps[2:])
 
 
-@driver
 @pytest.mark.parametrize("cache", ["float", "int8"])
 def test_a_budget_changes_no_bit(cache, load, steps):
     with load(weights="direct", cache=cache) as program:
@@ -162,7 +150,6 @@ def test_a_budget_changes_no_bit(cache, load, steps):
         np.testing.assert_array_equal(program.run(*inputs)[0], logits)
 
 
-@driver
 def test_a_step_at_another_position_makes_nothing(load, monkeypatch):
     program = load()
     program.run(np.array([PROMPT[:8]]), np.array([0]))
@@ -177,7 +164,6 @@ def test_a_step_at_another_position_makes_nothing(load, monkeypatch):
     assert program.memory.shapes == there
 
 
-@driver
 def test_positions_beyond_the_cache(load, steps):
     program = load()
     follow(program, steps[:1])
@@ -190,7 +176,6 @@ def test_positions_beyond_the_cache(load, steps):
 # States
 
 
-@driver
 def test_further_states(load, steps, exact_sizes):
     program = load()
     follow(program, steps[:2])
@@ -216,7 +201,6 @@ def test_further_states(load, steps, exact_sizes):
     follow(program, steps)
 
 
-@driver
 def test_states_in_threads(load, steps):
     program = load()
 
@@ -229,7 +213,6 @@ def test_states_in_threads(load, steps):
     in_threads(*[work] * 4)
 
 
-@driver
 def test_saved_values_fit_another_load(load, steps):
     program = load()
     follow(program, steps[:3])
@@ -245,7 +228,6 @@ def test_saved_values_fit_another_load(load, steps):
             program.load_state(wrong)
 
 
-@driver
 def test_a_run_that_fails_half_way_says_so(load, steps):
     program = load(weights="stream")
     follow(program, steps[:2])
@@ -261,7 +243,6 @@ def test_a_run_that_fails_half_way_says_so(load, steps):
 # Text
 
 
-@driver
 @pytest.mark.parametrize("name", ["llama", "llama_static"])
 def test_chunks_of_a_prompt_are_as_good_as_one(name, load):
     program = load(name)
@@ -279,7 +260,6 @@ def test_chunks_of_a_prompt_are_as_good_as_one(name, load):
             np.testing.assert_allclose(array, found[0][1][key], rtol=1e-4, atol=1e-5)
 
 
-@driver
 def test_generate(load):
     program = load()
     assert program.constants["get_eos_ids"] == (2, 3)
@@ -307,7 +287,6 @@ def test_generate(load):
         vkrt.generate(load("mlp"), PROMPT)
 
 
-@driver
 def test_a_compiled_model_reads_as_many_tokens_as_it_has_shapes_for(load, tmp_path):
     out = tmp_path / "llama.vkx"
     vkrt.compile(MODELS / "llama.pte", out, shapes=[[(1, count), (1,)] for count in (3, 1)])

@@ -51,7 +51,6 @@ def test_a_kernel_that_binds_too_much_is_named():
         run("mlp", device)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights", ["direct", "copy", "stream"])
 def test_blocks_are_no_larger_than_the_device_allocates(weights, device):
     """Weights that would share a block get several, staging is made smaller."""
@@ -71,7 +70,6 @@ def test_what_has_to_be_in_one_block_is_refused(most, words):
         run("unet_small", opened, weights="copy")
 
 
-@pytest.mark.driver
 def test_outputs_lie_where_the_host_has_a_cache(device):
     need_one_memory(device)
     expected, _ = run("places", device, weights="direct")
@@ -85,7 +83,6 @@ def test_outputs_lie_where_the_host_has_a_cache(device):
         assert outputs == expected and memory.host == 0
 
 
-@pytest.mark.driver
 def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(device):
     need_one_memory(device)
     expected, memory = run("conv_mix", device, weights="direct")

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 from host_buffers import HostBuffers, hosted
-from support import MODELS, same_bits
+from support import same_bits
 
-import vkrt
 from vkrt.method import instances
-from vkrt.method.instances import Instances
 from vkrt.method.lru_cache import LruCache
 from vkrt.runtime.external import LEAST
-
-driver = pytest.mark.driver
 
 
 def filled(max_bytes, *sizes):
@@ -48,37 +44,18 @@ def test_what_was_used_longest_ago_goes():
 # States
 
 
-@pytest.fixture
-def bound(monkeypatch):
-    """The instances that get handles and commands, one after the other."""
-    done = []
-    bind = Instances.bind
-
-    def count_bind(self, instance):
-        did = bind(self, instance)
-        if did:
-            done.append(instance)
-        return did
-
-    monkeypatch.setattr(Instances, "bind", count_bind)
-    return done
-
-
-@driver
 @pytest.mark.parametrize("kept", [False, True], ids=["planned", "cached plan"])
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
-def test_a_method_outlives_its_further_states(count, kept, device, load, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("any_age")
+def test_a_method_outlives_its_further_states(count, kept, load, tmp_path, monkeypatch):
     """Also where their instances were so many that its own had to go."""
     monkeypatch.setattr(instances, "MAX_BYTES", 0)
-    path = tmp_path / "buffers.pte"
-    path.write_bytes((MODELS / "buffers.pte").read_bytes())
     x = np.ones((1, 6), np.float32)
-    options = {"plan_cache": str(tmp_path / "plans")} if kept else {}
+    options = {"plan_cache": tmp_path} if kept else {}
     if kept:
-        monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
-        vkrt.load(path, device, **options).close()
-        assert list((tmp_path / "plans").iterdir())
-    program = load(path, **options)
+        load("buffers", **options).close()
+        assert list(tmp_path.iterdir())
+    program = load("buffers", **options)
     expected = [program.run(x) for _ in range(2)]
     program.reset_state()
     states = [program.new_state() for _ in range(count)]
@@ -90,8 +67,7 @@ def test_a_method_outlives_its_further_states(count, kept, device, load, tmp_pat
         same_bits(program.run(x), wanted)
 
 
-@driver
-def test_a_ninth_state_costs_what_the_others_do(load, bound):
+def test_a_ninth_state_costs_what_the_others_do(load, work_done):
     x = np.ones((1, 6), np.float32)
     program = load("buffers")
     expected = [program.run(x) for _ in range(3)]
@@ -99,11 +75,11 @@ def test_a_ninth_state_costs_what_the_others_do(load, bound):
     states = [None, *(program.new_state() for _ in range(2 * LEAST))]
     for state in states:
         same_bits(program.run(x, state=state), expected[0])
-    bound.clear()
+    work_done.clear()
     for wanted in expected[1:]:
         for state in states:
             same_bits(program.run(x, state=state), wanted)
-    assert bound == []
+    assert work_done == []
     kept = program._methods["forward"]._loaded.instances
     assert len(list(kept)) == len(states)
     for state in states[1:]:
@@ -114,9 +90,9 @@ def test_a_ninth_state_costs_what_the_others_do(load, bound):
 # Buffers of the host's
 
 
-@driver
+@pytest.mark.driver
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
-def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
+def test_a_method_outlives_its_buffers(count, monkeypatch, work_done):
     """Instances over buffers take the place of no others, also where they are many."""
     monkeypatch.setattr(instances, "MAX_BUFFER_BYTES", 0)
     with hosted("mlp") as (host, program):
@@ -129,9 +105,9 @@ def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
             made.check()
         kept = program._methods["forward"]._loaded.instances
         assert len(list(kept)) == 1 + min(count, LEAST)
-        bound.clear()
+        work_done.clear()
         same_bits(program.run(x), expected)
-        assert bound == []
+        assert work_done == []
         program.release_buffers()
         assert len(list(kept)) == 1
         same_bits(program.run(x), expected)

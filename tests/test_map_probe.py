@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import itertools
 import mmap
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS, need_imports, need_one_memory
+from support import MODELS, failing, need_imports, need_one_memory
 
 import vkrt
 from vkrt.memory.source import Source
@@ -35,9 +36,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def source():
-    opened = Source.open(MODELS / "mlp.pte")
-    yield opened
-    opened.close()
+    with closing(Source.open(MODELS / "mlp.pte")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_a_driver_that_loses_the_device(losing, folder):
 
 
 def test_what_could_not_be_tried_is_no_probe_result(unknown, source, folder):
-    fail_allocation_after(1)
-    assert not reads_files(unknown, source)
+    with failing(fail_allocation_after, 1):
+        assert not reads_files(unknown, source)
     assert not probe_results(folder)
     assert reads_files(unknown, source)
 
@@ -108,6 +108,5 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(source, folder):
 
 def test_what_cannot_be_mapped_anyway_is_not_tried(unknown, monkeypatch):
     monkeypatch.setattr(mapping, "reads_files", lambda *_: pytest.fail("tried"))
-    data = (MODELS / "mlp.pte").read_bytes()
-    with vkrt.load(data, unknown) as program:
+    with vkrt.load((MODELS / "mlp.pte").read_bytes(), unknown) as program:
         assert program.memory.mapped == 0

@@ -4,13 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support import MODELS, STORAGES, failing, in_threads
+from support import MODELS, failing, in_threads
 
 import vkrt
 from vkrt.vk import live_objects
 from vkrt.vk.memory import fail_allocation_after
-
-pytestmark = pytest.mark.driver
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,6 @@ def weight_bytes(program, *names):
     return program.memory.weights
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_results_and_memory(storage, weights, load, reference):
     program = load(storage=storage, weights=weights)
@@ -50,7 +47,6 @@ def test_results_and_memory(storage, weights, load, reference):
                                         + memory.activations + memory.host)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["direct", "copy"])
 def test_counted_once(storage, weights, load):
     one, other, program = (load(storage=storage, weights=weights) for _ in range(3))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support import STORAGES, find_model, need_model, relative_l2
+from support import find_model, need_model, relative_l2
 
 import vkrt
 from vkrt import pte
@@ -13,8 +13,6 @@ from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import kernels as portable_kernels
 from vkrt.ops.registry import mutated
 from vkrt.work.records import HostCall
-
-pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
@@ -61,7 +59,6 @@ def check(path, device, **options):
         return program.memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", SMALL)
 def test_small(name, storage, device):
     check(find_model(f"{name}.pte"), device, storage=storage)
@@ -69,11 +66,9 @@ def test_small(name, storage, device):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_large(name, device):
-    path = need_model(f"{name}.pte")
-    check(path, device)
+    check(need_model(f"{name}.pte"), device)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_means_in_parts(storage, device):
     """What is multiplied by factors made of its means is made twice, and is never there as a
     whole."""
@@ -91,7 +86,6 @@ QUANTIZED = ["quantized_pictures", "quantized_mlp", "quantized_mlp_row", "mlp_q8
              "dwconv_q8-base", "superres_q8-base", "mobilenet_v2_q8-base"]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_networks_give_the_same_bits(name, storage, device):
     path = need_model(f"{name}.pte")
@@ -115,11 +109,9 @@ def test_relu6_between_quantized_layers_is_done_by_their_kernels(device):
     assert activations["on"] <= activations["off"] / 3
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", QUANTIZED_WEIGHTS)
 def test_quantized_weights(name, storage, device):
-    path = need_model(f"{name}.pte")
-    memory = check(path, device, storage=storage)
+    memory = check(need_model(f"{name}.pte"), device, storage=storage)
     if policy_of(device.info).maps_files and storage != "texture3d":
         # Some constants lie where the device may not look (minTexelBufferOffsetAlignment).
         assert memory.mapped > 20 * memory.weights and memory.staging == 0
@@ -144,8 +136,7 @@ def test_kernels_between_delegates_run_on_the_device(name, kernels, device, on_h
     path = find_model(f"{name}.pte")
     data = path.read_bytes()
     program = pte.read_program(data)
-    graph = build_graph(data, program, program.plans[0], portable_kernels(), find_dynamic,
-                        mutated)
+    graph = build_graph(data, program, program.plans[0], portable_kernels(), find_dynamic, mutated)
     assert sorted(node.op for node in graph.nodes if node.is_host) == kernels
     assert any(node.kernel and not node.is_host for node in graph.nodes)
     work = lower(graph, target_of(device.info))
@@ -167,8 +158,7 @@ def test_eager_order(name, device):
 def test_arena(name, load, exact_sizes):
     """The arena is as small as what is alive at once, and no larger than the file's own plan."""
     path = need_model(f"{name}.pte")
-    program = load(path)
-    memory = program.memory
+    memory = load(path).memory
     # A few alignments count in an arena of a few kilobytes.
     assert memory.activations <= max(1.03 * memory.lower_bound, memory.lower_bound + 4096)
     if memory.file_plan > 1 << 16:

@@ -3,6 +3,7 @@ with the call that would."""
 
 import json
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,6 @@ import pytest
 from support import MODELS, graph_of_file, run_python, same_bits
 
 import vkrt
-from vkrt.cli import main as cli
-from vkrt.compiler import plan_cache
 from vkrt.compiler.description import Description
 from vkrt.graph import names
 
@@ -34,10 +33,6 @@ def values(arrays):
 def program(device):
     with vkrt.load(NAMED, device) as opened:
         yield opened
-
-
-def names_in(infos):
-    return [info.name for info in infos]
 
 
 # Names
@@ -86,21 +81,20 @@ def test_names_in_a_tree(spec, expected):
     assert names.names_of(program, plan)[0] == (expected or ("input_0", "input_1", "input_2"))
 
 
-@pytest.mark.driver
-def test_names_are_kept_with_a_plan(device, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
+@pytest.mark.usefixtures("any_age")
+def test_names_are_kept_with_a_plan(device, tmp_path):
     seen = []
     for _ in range(2):
         with vkrt.load(NAMED, device, plan_cache=tmp_path) as opened:
             metadata = opened.metadata()
-            seen.append((names_in(metadata.inputs), names_in(metadata.outputs)))
+            seen.append(tuple([info.name for info in infos]
+                              for infos in (metadata.inputs, metadata.outputs)))
     assert seen == [(INPUTS, OUTPUTS)] * 2 and list(tmp_path.glob("*.vkplan"))
 
 
 # Calls
 
 
-@pytest.mark.driver
 def test_every_way_to_call(program, values, arrays):
     expected = program.run(*values.values())
     np.testing.assert_allclose(expected[0], arrays["out0"], rtol=1e-5, atol=1e-5)
@@ -117,7 +111,6 @@ def test_every_way_to_call(program, values, arrays):
     assert program.profile(values, repeat=1).steps
 
 
-@pytest.mark.driver
 def test_inputs_of_one_value_may_be_left_out(load):
     opened = load("numbers")
     infos = opened.metadata().inputs
@@ -128,7 +121,6 @@ def test_inputs_of_one_value_may_be_left_out(load):
     same_bits(opened.run(some), expected)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("call", "message"), [
     (lambda p, v: p(v["rows"], mask=v["mask"]), "'shift' is missing"),
     (lambda p, v: p(v["rows"], rows=v["rows"], mask=v["mask"], shift=v["shift"]),
@@ -206,9 +198,8 @@ def test_tensors_of_torch_without_a_copy():
     assert lines[2].endswith("got float64[2,4]; pass x.to(torch.float32)")
 
 
-@pytest.mark.driver
 def test_without_torch(program, values, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(vkrt.InputError, match="needs PyTorch.*pip install torch"):
         program(**values, outputs="torch")
 
@@ -220,15 +211,14 @@ def test_without_torch(program, values, monkeypatch):
 @pytest.mark.parametrize("keys", [
     ["rows", "mask", "shift"], ["shift", "rows", "mask"], ["in2", "in0", "in1"],
     ["arr_0", "arr_1", "arr_2"], ["in0", "in1", "in2", "out0", "exact_out1", "sums"]])
-def test_keys_of_an_archive(keys, values, arrays, tmp_path, capsys):
+def test_keys_of_an_archive(keys, values, arrays, tmp_path, output_of):
     """By name, or by number, in whatever order the archive has them; outputs have their names."""
     places = {**dict(zip(INPUTS, range(3))), **{f"{start}{i}": i for i in range(3)
                                                 for start in ("in", "arr_")}}
     np.savez(tmp_path / "x.npz", **{
         key: values[INPUTS[places[key]]] if key in places else np.zeros(3) for key in keys})
     target = tmp_path / "y.npz"
-    assert cli.main(["run", str(NAMED), "--input", str(tmp_path / "x.npz"), "--output",
-                     str(target)]) == 0, capsys.readouterr().err
+    output_of("run", NAMED, "--input", tmp_path / "x.npz", "--output", target)
     with np.load(target) as result:
         assert result.files == OUTPUTS
         np.testing.assert_allclose(result["scores"], arrays["out0"], rtol=1e-5, atol=1e-5)
@@ -241,16 +231,14 @@ def test_keys_of_an_archive(keys, values, arrays, tmp_path, capsys):
     (["rows", "mask"], "'shift' is missing"), (["in0", "in1"], "expected 3 inputs"),
     (["in0", "in1", "in2", "rows"], "'rows' is given twice"),
 ])
-def test_other_keys_are_refused(keys, message, values, tmp_path, capsys):
+def test_other_keys_are_refused(keys, message, values, tmp_path, error_of):
     np.savez(tmp_path / "x.npz", **dict.fromkeys(keys, values["mask"]))
-    assert cli.main(["run", str(NAMED), "--input", str(tmp_path / "x.npz")]) == 2
-    assert message in capsys.readouterr().err
+    assert message in error_of(2, "run", NAMED, "--input", tmp_path / "x.npz")
 
 
 @pytest.mark.driver
-def test_info_names_them(capsys):
-    assert cli.main(["info", str(NAMED)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_info_names_them(output_of):
+    lines = output_of("info", NAMED).splitlines()
     assert [line.split()[1] for line in lines if line.startswith(("  input", "  output"))] \
         == [f"{name}:" for name in (*INPUTS, *OUTPUTS)]
 

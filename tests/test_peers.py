@@ -6,7 +6,6 @@ import argparse
 import ast
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 from bench_peers import Measurement
 from peers import environments, report
 from peers.environments import Unavailable
-from support import MODELS
+from support import MODELS, python
 
 TOOL = Path(bench_peers.__file__)
 
@@ -50,8 +49,9 @@ def section(text: str, title: str) -> str:
 def test_tables_have_medians_and_ratios(tmp_path):
     saved = tmp_path / "result.json"
     saved.write_text(json.dumps(RESULT))
-    text = subprocess.run([sys.executable, str(TOOL), "--show", str(saved)], check=True,
-                          stdout=subprocess.PIPE, text=True).stdout
+    done = python(TOOL, "--show", saved)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
     clock, cpu, warm, cold, _, memory = (section(text, title) for title in report.FIGURES)
     # Of each process the median inference, of all rounds the median process.
     assert clock == ("| | vkrt | ncnn | torch |\n|---|---|---|---|\n"
@@ -91,8 +91,7 @@ def test_what_cannot_be_measured_is_listed(monkeypatch, tmp_path):
     monkeypatch.setattr(bench_peers.os, "sched_setaffinity", lambda *_: None)
     monkeypatch.setattr(environments, "make", make)
     monkeypatch.setattr(environments, "vkrt", lambda: "python")
-    monkeypatch.setattr(bench_peers, "_make_model",
-                        lambda *_: {"shape": [1], "failures": {}})
+    monkeypatch.setattr(bench_peers, "_make_model", lambda *_: {"shape": [1], "failures": {}})
     monkeypatch.setattr(Measurement, "run", run)
     result = bench_peers.compare(options)
     assert [(f["peer"], f["model"]) for f in result["failures"]] == [

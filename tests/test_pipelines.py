@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import MODELS, damaged, in_threads, reference_of, same_bits
+from support import MODELS, damaged, in_threads, mlp_arrays, reference_of, same_bits
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
@@ -22,23 +22,17 @@ def pipelines():
     return live_objects()["pipeline"]
 
 
-def reference():
-    (x,), (y,) = reference_of("mlp")
-    return x, y
-
-
 def test_programs_share_pipelines(device):
-    x, y = reference()
+    x, y = mlp_arrays()
     none = pipelines()
-    one = vkrt.load(MLP, device)
-    first = pipelines()
-    assert first > none
-    two = vkrt.load(MLP, device)
-    assert pipelines() == first
-    one.close()
-    assert pipelines() == first
-    np.testing.assert_allclose(two.run(x)[0], y, rtol=1e-4, atol=1e-5)
-    two.close()
+    with vkrt.load(MLP, device) as one:
+        first = pipelines()
+        assert first > none
+        with vkrt.load(MLP, device) as two:
+            assert pipelines() == first
+            one.close()
+            assert pipelines() == first
+            np.testing.assert_allclose(two.run(x)[0], y, rtol=1e-4, atol=1e-5)
     assert pipelines() == none
 
 
@@ -105,7 +99,7 @@ def test_avoid_recompile_padding(device, name):
 
 
 def test_a_storage_has_pipelines_of_its_own(load):
-    x, y = reference()
+    x, y = mlp_arrays()
     one = load(MLP)
     two = load(MLP, storage="buffer")
     np.testing.assert_allclose(one.run(x)[0], y, rtol=1e-4, atol=1e-5)
@@ -113,7 +107,7 @@ def test_a_storage_has_pipelines_of_its_own(load):
 
 
 def test_devices_do_not_share():
-    x, _ = reference()
+    x, _ = mlp_arrays()
     none = pipelines()
     with vkrt.load(MLP) as one:
         alone = pipelines() - none
@@ -124,7 +118,7 @@ def test_devices_do_not_share():
 
 def test_loading_in_many_threads(device):
     """Programs that are loaded at the same time agree on their pipelines."""
-    x, _ = reference()
+    x, _ = mlp_arrays()
     none = pipelines()
     with vkrt.load(MLP, device) as program:
         alone = pipelines() - none
@@ -159,9 +153,9 @@ def test_a_failed_load_leaves_no_pipelines(device):
     assert live_objects() == none
 
 
-def test_a_program_that_nobody_closed(device, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("any_age")
+def test_a_program_that_nobody_closed(device, tmp_path):
     """Planned, and by its cached plan."""
-    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
     none = pipelines()
     for _ in range(2):
         program = vkrt.load(MLP, device, plan_cache=tmp_path)
@@ -173,7 +167,7 @@ def test_a_program_that_nobody_closed(device, tmp_path, monkeypatch):
 
 def load_once(path):
     """Loads and runs on a device with this cache file; the file's bytes then."""
-    x, y = reference()
+    x, y = mlp_arrays()
     with vkrt.load(MLP, pipeline_cache=path) as program:
         np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
     return path.read_bytes()
@@ -220,7 +214,7 @@ def test_a_file_that_is_no_cache(tmp_path):
 def test_cache_that_cannot_be_written(tmp_path):
     """Not a reason to fail."""
     (tmp_path / "file").write_bytes(b"")
-    x, y = reference()
+    x, y = mlp_arrays()
     with vkrt.load(MLP, pipeline_cache=tmp_path / "file" / "below") as program:
         np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from support import (
     inputs_of,
     need_model,
     need_one_memory,
+    path_of,
+    raising,
     same_bits,
 )
 
@@ -26,8 +29,6 @@ import vkrt
 from vkrt.compiler.description import Description
 from vkrt.memory.reader import fail_read_after
 from vkrt.vk.imported import import_alignment
-
-pytestmark = pytest.mark.driver
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
 SMALL = ["toy", "conv_mix"]
@@ -41,9 +42,9 @@ if not QUICK:
 WEIGHTS = ["copy", "direct", "auto", "stream"]
 
 
-def run(path: Path, device, times: int = 1, **options):
+def run(program: str | Path, device, times: int = 1, **options):
     """The outputs of the last of some runs, and the memory report; the plan has to hold."""
-    with vkrt.load(path, device, **options) as program:
+    with vkrt.load(path_of(program), device, **options) as program:
         inputs = inputs_of(program)
         for _ in range(times):
             outputs = program.run(*inputs)
@@ -55,19 +56,17 @@ def run(path: Path, device, times: int = 1, **options):
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", SMALL)
 def test_every_way_gives_the_same_bits(name, storage, device):
-    path = MODELS / f"{name}.pte"
-    expected, _ = run(path, device, storage=storage, weights="copy")
+    expected, _ = run(name, device, storage=storage, weights="copy")
     for weights in WEIGHTS[1:]:
-        outputs, _ = run(path, device, 3, storage=storage, weights=weights)
+        outputs, _ = run(name, device, 3, storage=storage, weights=weights)
         same_bits(outputs, expected)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_way_on_a_device_with_memory_of_its_own(name, device, discrete):
-    path = MODELS / f"{name}.pte"
-    expected, _ = run(path, device, weights="copy")
+    expected, _ = run(name, device, weights="copy")
     for weights in WEIGHTS:
-        outputs, memory = run(path, discrete, 3, weights=weights)
+        outputs, memory = run(name, discrete, 3, weights=weights)
         same_bits(outputs, expected)
         assert memory.mapped == memory.direct == 0
         assert memory.host > 0
@@ -76,8 +75,8 @@ def test_every_way_on_a_device_with_memory_of_its_own(name, device, discrete):
 def test_what_is_mapped_takes_no_device_memory(device, exact_sizes):
     if not device.unified or import_alignment(device) > 4096:
         pytest.skip("the device does not read the host's memory")
-    outputs, memory = run(MODELS / "mlp.pte", device)
-    expected, copied = run(MODELS / "mlp.pte", device, weights="copy")
+    outputs, memory = run("mlp", device)
+    expected, copied = run("mlp", device, weights="copy")
     same_bits(outputs, expected)
     aligned = device.info.limits["minTexelBufferOffsetAlignment"] <= 128
     ways = {record.nbytes: record for record in memory.placements}
@@ -98,8 +97,7 @@ def test_what_is_mapped_takes_no_device_memory(device, exact_sizes):
 def test_bytes_are_not_mapped_and_map_says_why(device, load):
     need_one_memory(device)
     data = (MODELS / "mlp.pte").read_bytes()
-    program = load(data)
-    assert program.memory.mapped == 0
+    assert load(data).memory.mapped == 0
     with pytest.raises(vkrt.UnsupportedError, match="in memory, not in a file"):
         vkrt.load(data, device, weights="map")
 
@@ -146,9 +144,8 @@ def test_budgets_are_kept(name, device):
 
 @pytest.mark.parametrize("lookahead", [0, 1, 100] if QUICK else [0, 1, 3, 100])
 def test_lookahead(device, lookahead):
-    path = MODELS / "conv_mix.pte"
-    expected, resident = run(path, device, weights="direct")
-    outputs, memory = run(path, device, 4, weights="stream", stream_lookahead=lookahead)
+    expected, resident = run("conv_mix", device, weights="direct")
+    outputs, memory = run("conv_mix", device, 4, weights="stream", stream_lookahead=lookahead)
     same_bits(outputs, expected)
     # As many layers ahead as there are would be all of them at once: then they stay.
     assert (memory.streamed > 0) == (lookahead < 100)
@@ -172,8 +169,8 @@ def test_a_budget_does_not_stream_what_was_to_be_copied(device):
 
 def test_host_kernels_between_streamed_sections(device):
     """places.pte has kernels that run in numpy."""
-    expected, _ = run(MODELS / "places.pte", device, weights="direct")
-    outputs, memory = run(MODELS / "places.pte", device, 5, weights="stream", stream_lookahead=0)
+    expected, _ = run("places", device, weights="direct")
+    outputs, memory = run("places", device, 5, weights="stream", stream_lookahead=0)
     same_bits(outputs, expected)
     assert memory.streamed > 0
 
@@ -182,9 +179,8 @@ def test_host_kernels_between_streamed_sections(device):
 
 
 def test_a_failed_read_is_raised_by_the_run_that_needs_it(device, load):
-    path = MODELS / "mlp.pte"
-    expected, _ = run(path, device, weights="direct")
-    program = load(path, weights="stream", stream_lookahead=0)
+    expected, _ = run("mlp", device, weights="direct")
+    program = load("mlp", weights="stream", stream_lookahead=0)
     inputs = inputs_of(program)
     same_bits(program.run(*inputs), expected)
     for after in (1, 2, 3):
@@ -202,27 +198,25 @@ def test_a_failed_read_while_loading_releases_everything(load):
 
 
 @pytest.mark.parametrize("weights", ["copy", "direct"])
-def test_a_file_changed_since_it_was_opened(device, tmp_path, weights):
-    path = tmp_path / "model.pte"
-    path.write_bytes((MODELS / "mlp.pte").read_bytes())
+def test_a_file_changed_since_it_was_opened(device, copy_of, weights):
+    path = copy_of("mlp")
     with closing(Description(path)) as description:
         description.graph("forward")
         path.write_bytes(path.read_bytes()[:-4096])
-        with pytest.raises(vkrt.FormatError, match=r"model\.pte"):
+        with pytest.raises(vkrt.FormatError, match=r"mlp\.pte"):
             vkrt.Method(description.graph("forward"), [description.source], device,
                         options=vkrt.LoadOptions(weights=weights))
 
 
-def test_truncation_under_a_streaming_program(load, tmp_path):
-    path = tmp_path / "model.pte"
-    content = (MODELS / "mlp.pte").read_bytes()
-    path.write_bytes(content)
+def test_truncation_under_a_streaming_program(load, copy_of):
+    path = copy_of("mlp")
+    content = path.read_bytes()
     program = load(path, weights="stream", stream_lookahead=0)
     inputs = inputs_of(program)
     expected = program.run(*inputs)
     with open(path, "r+b") as file:
         file.truncate(8192)
-    with pytest.raises((vkrt.FormatError, OSError), match=r"model\.pte"):
+    with pytest.raises((vkrt.FormatError, OSError), match=r"mlp\.pte"):
         for _ in range(3):
             program.run(*inputs)
     path.write_bytes(content)  # the same file again
@@ -256,9 +250,8 @@ def test_a_run_that_is_interrupted_leaves_the_program_usable(device, times):
 
 
 def test_two_programs_stream_from_one_file(device, load):
-    path = MODELS / "conv_mix.pte"
-    expected, _ = run(path, device, weights="direct")
-    a, b = (load(path, weights="stream") for _ in range(2))
+    expected, _ = run("conv_mix", device, weights="direct")
+    a, b = (load("conv_mix", weights="stream") for _ in range(2))
     inputs = inputs_of(a)
 
     def work(program):
@@ -272,22 +265,19 @@ def test_closing_while_another_thread_runs(device):
     """A run in progress ends first; later ones are refused."""
     program = vkrt.load(MODELS / "conv_mix.pte", device, weights="stream")
     inputs = inputs_of(program)
-    began, errors = threading.Event(), []
+    began = threading.Event()
 
     def work():
-        try:
-            while True:
-                program.run(*inputs)
-                began.set()
-        except ValueError as error:
-            errors.append(str(error))
+        while True:
+            program.run(*inputs)
+            began.set()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert began.wait(60)
-    program.close()
-    thread.join(60)
-    assert not thread.is_alive() and "closed" in errors[0]
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(work)
+        assert began.wait(60)
+        program.close()
+        with pytest.raises(ValueError, match="closed"):
+            running.result(60)
 
 
 def test_closing_before_the_first_run(device):
@@ -297,16 +287,12 @@ def test_closing_before_the_first_run(device):
 def test_a_failing_host_kernel_leaves_the_program_usable(device, load, on_host, monkeypatch):
     from vkrt.ops.host import run as host
 
-    expected, _ = run(MODELS / "places.pte", device, weights="direct")
+    expected, _ = run("places", device, weights="direct")
     program = load("places", weights="stream", stream_lookahead=0)
     inputs = inputs_of(program)
     same_bits(program.run(*inputs), expected)
-
-    def fail(*arguments):
-        raise ArithmeticError("on purpose")
-
     with monkeypatch.context() as patch:
-        patch.setattr(host, "run_kernel", fail)
+        patch.setattr(host, "run_kernel", raising(ArithmeticError))
         with pytest.raises(ArithmeticError):
             program.run(*inputs)
     same_bits(program.run(*inputs), expected)
@@ -320,12 +306,12 @@ WHOLE = "no-divide_activations,no-divide_weights"
 
 def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
     """A budget below what streaming alone can do, on a device with memory of its own."""
-    path = MODELS / "unet_small.pte"
-    expected, _ = run(path, device, weights="copy")
-    _, least = run(path, discrete, weights="stream")
+    expected, _ = run("unet_small", device, weights="copy")
+    _, least = run("unet_small", discrete, weights="stream")
     assert least.spilled == 0
     budget = least.planned_peak - 20_000
-    outputs, memory = run(path, discrete, 3, weights="stream", memory_budget=budget, fusions=WHOLE)
+    outputs, memory = run("unet_small", discrete, 3, weights="stream", memory_budget=budget,
+                          fusions=WHOLE)
     same_bits(outputs, expected)
     assert memory.measured_peak <= budget
     assert memory.activations <= least.activations - 20_000
@@ -343,12 +329,11 @@ def test_spilling_gains_nothing_where_memory_is_shared(device):
 
 def test_a_budget_takes_strips_where_activations_cannot_wait_elsewhere(device):
     """With `prefer="memory"` they are taken always."""
-    path = MODELS / "unet_small.pte"
-    expected, whole = run(path, device)
-    _, strips = run(path, device, prefer="memory")
+    expected, whole = run("unet_small", device)
+    _, strips = run("unet_small", device, prefer="memory")
     assert strips.activations < whole.activations
     budget = whole.planned_peak - 20_000
-    outputs, memory = run(path, device, memory_budget=budget)
+    outputs, memory = run("unet_small", device, memory_budget=budget)
     assert memory.measured_peak <= budget
     assert memory.activations < whole.activations
     assert memory.spilled == 0 or not device.unified

@@ -57,7 +57,6 @@ def test_memory_that_is_given_back_or_used_again_is_a_part():
 
 
 @linux
-@pytest.mark.driver
 def test_a_load_that_gives_back_what_others_freed(device):
     """The parts add up, and none is less than nothing but the one that says so.
 
@@ -141,11 +140,8 @@ def test_the_parts_of_a_load(weights):
         assert json.loads(json.dumps(memory.as_dict()))["process"]["total"] == total
 
 
-@pytest.mark.driver
 def test_an_open_device_is_not_the_programs(load):
-    path = MODELS / "mlp.pte"
-    program = load(path)
-    assert program.memory.process.driver == 0
+    assert load("mlp").memory.process.driver == 0
 
 
 @linux
@@ -175,7 +171,6 @@ def memos():
     return {id(thing) for thing in gc.get_objects() if isinstance(thing, Memo)}
 
 
-@pytest.mark.driver
 def test_what_lowering_remembers_is_kept_for_other_sizes_only(device):
     before = memos()
     with vkrt.load(MODELS / "conv_mix.pte", device) as program:

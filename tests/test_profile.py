@@ -9,14 +9,11 @@ import pytest
 from support import MODELS, calls_of, reference_of, same_bits
 
 import vkrt
-from vkrt.cli import main as cli
 from vkrt.device.policy import Ceiling
 from vkrt.method.profile import takes_timestamps
 from vkrt.ops.flops import flops_of
 from vkrt.vk import live_objects
 from vkrt.work.records import Dispatch
-
-driver = pytest.mark.driver
 
 
 @pytest.fixture(params=["device", "host"])
@@ -26,7 +23,6 @@ def clock(request, device):
     return request.param
 
 
-@driver
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
 def test_every_step_is_timed(load, name, clock):
     inputs, _ = reference_of(name)
@@ -43,11 +39,9 @@ def test_every_step_is_timed(load, name, clock):
     assert profile.seconds >= max(step.seconds for step in profile.steps) > 0
     shaders = [s.shader for s in work.steps if isinstance(s, Dispatch)]
     assert [s.kernel for s in profile.steps if s.kind == "dispatch"] == shaders
-    after = program.run(*inputs)
-    same_bits(before, after)
+    same_bits(before, program.run(*inputs))
 
 
-@driver
 def test_host_kernels_are_timed_by_the_host(load, on_host, clock):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs, clock=clock)
@@ -60,7 +54,6 @@ def test_host_kernels_are_timed_by_the_host(load, on_host, clock):
     assert starts == sorted(starts)
 
 
-@driver
 def test_streamed_weights(load, clock):
     """Timestamps go into the submissions that streaming submits; the host's clock cannot."""
     inputs, _ = reference_of("conv_mix")
@@ -76,7 +69,6 @@ def test_streamed_weights(load, clock):
     same_bits(expected, program.run(*inputs))
 
 
-@driver
 def test_bytes_and_flops(load):
     """Of a linear layer [3, 30] x [64, 30] they are known."""
     inputs, _ = reference_of("mlp")
@@ -98,7 +90,6 @@ def test_bytes_and_flops(load):
         [s for s in profile.steps if s.operator == "aten.linear.default"])
 
 
-@driver
 def test_table_and_json(load, on_host):
     inputs, _ = reference_of("places")
     profile = load("places").profile(*inputs)
@@ -111,23 +102,6 @@ def test_table_and_json(load, on_host):
     assert data["operators"][0]["seconds"] == max(t["seconds"] for t in data["operators"])
 
 
-@driver
-@pytest.mark.parametrize("name", ["buffers", "counted"])
-def test_states_change_as_by_so_many_runs(load, name):
-    """One run that is not timed, and those that are; also where the data decide sizes."""
-    program = load(name)
-    inputs, _ = calls_of(name, "step")[0]
-    program.profile(*inputs, repeat=2)
-    profiled = program.save_state()
-    program.reset_state()
-    for number in range(1, 5):
-        program.run(*inputs)
-        state = program.save_state()
-        is_same = all(np.array_equal(profiled[key], value) for key, value in state.items())
-        assert is_same == (number == 3)
-
-
-@driver
 def test_wrong_arguments(device):
     with vkrt.load(MODELS / "mlp.pte", device) as program:
         x = np.zeros((3, 30), np.float32)
@@ -159,12 +133,10 @@ def test_ceiling():
     assert whole.of_cores(8) is whole
 
 
-@driver
-def test_trace(device, tmp_path, capsys, on_host):
+def test_trace(device, tmp_path, output_of, on_host):
     """Valid JSON in the trace event format, with the load, the memory and every step."""
     target = tmp_path / "trace.json"
-    assert cli.main(["run", str(MODELS / "places.pte"), "--trace", str(target)]) == 0
-    assert str(target) in capsys.readouterr().out
+    assert str(target) in output_of("run", MODELS / "places.pte", "--trace", target)
     data = json.loads(target.read_text(encoding="utf-8"))
     events = data["traceEvents"]
     by_phase: dict[str, list] = {}
@@ -183,13 +155,11 @@ def test_trace(device, tmp_path, capsys, on_host):
     assert {e["name"] for e in steps} >= {"aten::sort.values", "aten::cumsum.out"}
 
 
-@driver
-def test_command(capsys):
-    model = str(MODELS / "toy.pte")
-    assert cli.main(["run", model, "--profile"]) == 0
-    out = capsys.readouterr().out
+@pytest.mark.driver
+def test_command(output_of, json_of):
+    arguments = ("run", MODELS / "toy.pte", "--profile")
+    out = output_of(*arguments)
     assert "aten.linear.default" in out and "start the driver" in out
-    assert cli.main(["run", model, "--profile", "--clock", "host", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json_of(*arguments, "--clock", "host")
     assert data["profile"]["clock"] == "host" and data["profile"]["steps"]
     assert [span["name"] for span in data["memory"]["stopwatch"]][-1] == "first run"

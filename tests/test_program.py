@@ -4,18 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support import MODELS, in_threads, reference_of
+from support import MODELS, in_threads, mlp_arrays
 
 import vkrt
 from vkrt.method.arguments import HostMemory, TensorInfo, check_input
 
 pytestmark = pytest.mark.driver
-
-
-@pytest.fixture(scope="module")
-def reference():
-    (x,), (y,) = reference_of("mlp")
-    return x, y
 
 
 def test_metadata(load):
@@ -28,23 +22,23 @@ def test_metadata(load):
         program.metadata("backward")
 
 
-def test_executorch_style(load, reference):
-    x, y = reference
+def test_executorch_style(load):
+    x, y = mlp_arrays()
     program = load("mlp")
     method = program.load_method("forward")
     assert method is program.load_method("forward")
     np.testing.assert_allclose(method.execute([x])[0], y, rtol=1e-4, atol=1e-5)
 
 
-def test_from_bytes(load, reference):
-    x, y = reference
+def test_from_bytes(load):
+    x, y = mlp_arrays()
     program = load((MODELS / "mlp.pte").read_bytes())
     np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
 
 
-def test_arguments_of_many_kinds(load, reference):
+def test_arguments_of_many_kinds(load):
     """numpy, non-contiguous numpy, and plain buffers give the same result."""
-    x, _ = reference
+    x, _ = mlp_arrays()
 
     class Exporter:
         def __dlpack__(self, **keywords):
@@ -61,8 +55,8 @@ def test_arguments_of_many_kinds(load, reference):
         np.testing.assert_array_equal(program.run(form)[0], expected)
 
 
-def test_out(load, reference):
-    x, _ = reference
+def test_out(load):
+    x, _ = mlp_arrays()
     program = load("mlp")
     expected, = program.run(x)
     out = np.empty_like(expected)
@@ -118,9 +112,9 @@ def test_unknown_options(load):
         load("no-such-file")
 
 
-def test_two_programs_and_threads(load, reference):
+def test_two_programs_and_threads(load):
     """Runs from many threads on two programs give what one thread gets."""
-    x, _ = reference
+    x, _ = mlp_arrays()
     one, two = load("mlp"), load("mlp", device=None)
     expected, = one.run(x)
 
@@ -131,21 +125,9 @@ def test_two_programs_and_threads(load, reference):
     in_threads(*(partial(work, program) for program in (one, two, one, two)))
 
 
-def test_close(load, reference):
-    x, _ = reference
-    program = load("mlp")
-    method = program.load_method("forward")
-    program.close()
-    program.close()
-    with pytest.raises(ValueError, match="closed"):
-        program.run(x)
-    with pytest.raises(ValueError, match="closed"):
-        method.execute([x])
-
-
-def test_device_outlived_by_program(reference):
+def test_device_outlived_by_program():
     """Closing the device first is allowed: it goes with its last user."""
-    x, _ = reference
+    x, _ = mlp_arrays()
     device = vkrt.Device.open()
     program = vkrt.load(MODELS / "mlp.pte", device)
     device.close()
@@ -153,16 +135,16 @@ def test_device_outlived_by_program(reference):
     program.close()
 
 
-def test_left_open_is_released(reference):
+def test_left_open_is_released():
     """A program nobody closed releases everything when it is collected (see `released`)."""
     program = vkrt.load(MODELS / "mlp.pte")
-    program.run(reference[0])
+    program.run(mlp_arrays()[0])
     del program
 
 
-def test_memory_report(load, reference):
+def test_memory_report(load):
     program = load("mlp")
-    program.run(reference[0])
+    program.run(mlp_arrays()[0])
     memory = program.memory
     names = [p.name for p in memory.phases]
     assert names == ["before load", "graph built", "prepack start", "after prepack",
@@ -180,8 +162,7 @@ def test_memory_report(load, reference):
 
 
 def test_eager_allocates_before_prepack(load):
-    program = load("mlp", order="eager")
-    memory = program.memory
+    memory = load("mlp", order="eager").memory
     by_name = {p.name: p.device for p in memory.phases}
     kept = memory.weights + memory.activations + memory.host
     assert by_name["prepack start"] == kept
@@ -189,9 +170,9 @@ def test_eager_allocates_before_prepack(load):
     assert memory.planned_peak == memory.measured_peak
 
 
-def test_large_weights_go_in_chunks(load, reference):
+def test_large_weights_go_in_chunks(load):
     """Staging never exceeds the chunk, however small, as long as one row fits."""
-    x, y = reference
+    x, y = mlp_arrays()
     program = load("mlp", chunk=4096)
     assert program.memory.staging <= 4096
     np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)

@@ -4,8 +4,6 @@
 files are in tests/test_readme.py.
 """
 
-import argparse
-import importlib
 import os
 import re
 import shlex
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import parser_of
 
 import vkrt
 from vkrt.cli import main as cli
@@ -60,13 +59,6 @@ def test_named_files_are_there(name):
     assert not missing
 
 
-def parser_of(command):
-    """Its options, as `vkrt COMMAND --help` knows them."""
-    parser = argparse.ArgumentParser()
-    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
-    return parser
-
-
 @pytest.mark.parametrize("name", TEXTS)
 def test_named_commands_and_options_are_there(name):
     said = re.findall(r"(?:`|/bin/)vkrt ([a-z]+)([^`\n]*)", TEXTS[name])
@@ -97,8 +89,7 @@ def test_names_of_the_changelog_are_there():
 
 
 def test_the_newest_version_is_that_of_the_package():
-    newest = re.search(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
-    assert newest[1] == vkrt.__version__
+    assert re.search(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)[1] == vkrt.__version__
 
 
 # Workflows

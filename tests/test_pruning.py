@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import subprocess
 
 import pytest
-from support import MODELS, reference_of, same_bits
+from support import MODELS, need_command, reference_of, same_bits
 from vkrt.runtime.pruning import pruned
 
 import vkrt
@@ -101,9 +100,7 @@ def constants_of(shader: Shader, rng: random.Random, everything: bool) -> list[t
 @pytest.mark.parametrize("part", range(18))
 def test_every_kernel_stays_valid(part):
     """With any constants, and with no more instructions than before."""
-    validator = shutil.which("spirv-val")
-    if validator is None:
-        pytest.skip("no spirv-val")
+    validator = need_command("spirv-val")
     rng = random.Random(part)
     for name in list(shader_library())[part::18]:
         shader = shader_library().get(name)
@@ -122,7 +119,6 @@ def test_a_kernel_of_many_kinds_gets_small():
     assert len(pruned(shader.spirv, specs)) < len(shader.spirv) / 5
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("name", ["conv_mix", "toy", "shapes", "pools"])
 @pytest.mark.parametrize("specialize", ["few", "all"])
 def test_the_same_bits_as_of_whole_modules(name, specialize, device, monkeypatch):

@@ -145,7 +145,6 @@ def test_named_files_exist(name):
     assert not missing and not links
 
 
-@pytest.mark.driver
 def test_the_demos_figures_are_todays(device):
     if "llvmpipe" not in device.info.name:
         pytest.skip("the documents have the figures of lavapipe")
@@ -216,7 +215,6 @@ def test_python_examples(number, folder):
     assert done.stdout.splitlines() == said and len(said) == code.count("print(")
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("name", "command", "note", "shown"), COMMANDS,
                          ids=[f"{name}-{command}" for name, command, *_ in COMMANDS])
 def test_commands(name, command, note, shown, folder, device, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from hostile_device import environment_of
-from support import MODELS, run_python
+from support import MODELS, damaged, run_python
 
 from vkrt.cli.selftest import PROGRAMS, _graph
 from vkrt.errors import PipelineError
@@ -142,8 +142,6 @@ def test_without_a_cache_the_process_knows(at_most):
 
 @pytest.mark.parametrize("damage", ["flip", "empty", "length"])
 def test_a_damaged_file_is_none(at_most, tmp_path, damage):
-    from support import damaged
-
     at_most(20000, RESULT)
     path, = tmp_path.rglob("*.vkrtrefused")
     good = path.read_bytes()
@@ -228,7 +226,6 @@ def test_info_compiles_smaller_kernels(at_most):
     assert f"  note: the driver does not compile {REFUSED}: smaller kernels are used\n0\n" in said
 
 
-@pytest.mark.driver
 def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tmp_path):
     """It begins anew; what it knew and met again is an error."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -250,7 +247,6 @@ def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tm
     assert len(begun) == 1
 
 
-@pytest.mark.driver
 def test_what_is_known_is_looked_up(device, monkeypatch, tmp_path):
     """Every new shape asks: without a digest, and without sorting anew."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -16,8 +16,6 @@ EXPERTS = MODELS / "experts.pte"
 HIDDEN, WIDTH, ACTIVE = 24, 32, 2
 READ = 4 * (2 * ACTIVE * 3 * HIDDEN * WIDTH + WIDTH)
 
-pytestmark = pytest.mark.driver
-
 
 def tokens(number: int) -> np.ndarray:
     return np.array([number], np.int64)
@@ -42,7 +40,6 @@ def bytes_read(program) -> int:
                                      {"weights": "stream", "prefer": "speed"},
                                      {"memory_budget": 0.4, "weights": "direct"},
                                      {"memory_budget": 0.4, "weights": "copy"}])
-@pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits_of_fewer_bytes(storage, options, device, expected):
     results, whole = expected[storage]
     if "memory_budget" in options:
@@ -54,8 +51,7 @@ def test_the_same_bits_of_fewer_bytes(storage, options, device, expected):
         memory = program.memory
         assert memory.rows == READ and memory.planned_peak == memory.measured_peak
         assert memory.measured_peak <= options.get("memory_budget", whole.weights // 2)
-        tables = [record for record in memory.placements if record.placement == "rows"]
-        assert len(tables) == 5
+        assert len([record for record in memory.placements if record.placement == "rows"]) == 5
         assert f"read each run{memory.streamed + READ:>17,} B" in memory.table()
 
 
@@ -116,6 +112,5 @@ def test_states_are_kept(device):
 
 
 def test_profiles_have_the_reads(load):
-    program = load("experts", weights="stream")
-    steps = program.profile(tokens(5)).steps
+    steps = load("experts", weights="stream").profile(tokens(5)).steps
     assert sum(step.kernel == ROWS and step.kind == "host" for step in steps) == 5

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, examples_of
 
 from vkrt.errors import InputError
 from vkrt.graph.constants import check_wide
 from vkrt.graph.graph import Graph, Node
 from vkrt.work.tensor import Constant, Tensor
 
-driver = pytest.mark.driver
 # Behind the pair of tensors and the count: the factor, whether to negate, and None
 FIXED = (1.5, True, None)
 
@@ -19,7 +18,6 @@ def program(load):
     return load("numbers")
 
 
-@driver
 def test_results(program):
     with np.load(MODELS / "numbers.npz") as data:
         for call in range(3):
@@ -31,7 +29,6 @@ def test_results(program):
             np.testing.assert_array_equal(program.run(a, b, int(count), *FIXED)[0], y)
 
 
-@driver
 def test_what_arguments_are(program):
     infos = program.metadata().inputs
     assert [(i.sizes, i.dtype, i.fixed) for i in infos[2:]] == [
@@ -39,11 +36,9 @@ def test_what_arguments_are(program):
     assert str(infos[3]) == "float64, always 1.5"
     assert [o.dtype for o in program.metadata().outputs] == [
         "float32", "none", "float32", "int64", "float64", "bool"]
-    arguments = [info.example() for info in infos]
-    assert arguments[3:] == list(FIXED)
+    assert examples_of(program)[3:] == list(FIXED)
 
 
-@driver
 @pytest.mark.parametrize("place, value, message", [
     (3, 2.5, "exported with 1.5 in its place and takes nothing else; got 2.5"),
     (4, False, "exported with True"), (4, 1, "expected bool, always True, got 1"),
@@ -58,11 +53,10 @@ def test_other_values_are_refused(place, value, message, program):
         program.run(*arguments)
 
 
-@driver
 def test_integers_that_do_not_fit(load):
     """Integers are of 64 bits in the program and 32 bits wide on the device."""
     program = load("views")
-    inputs = [info.example() for info in program.metadata().inputs]
+    inputs = examples_of(program)
     assert inputs[1].dtype == np.int64
     inputs[1].flat[0] = 1 << 31
     with pytest.raises(InputError, match="input 1: it holds 2147483648; integers have 32 bits"):

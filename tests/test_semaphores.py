@@ -1,10 +1,9 @@
 """Semaphores of the host's, before a run and behind it."""
 
-import numpy as np
 import pytest
-from host_buffers import HostBuffers, arrays_of, hosted
+from host_buffers import TIMELINE, HostBuffers, arrays_of, hosted
 from host_device import open_host
-from support import MODELS
+from support import MODELS, raising, same_bits
 
 import vkrt
 from vkrt import Semaphore
@@ -13,8 +12,6 @@ from vkrt.vk.device import Device
 
 pytestmark = pytest.mark.driver
 SUPERRES = MODELS / "superres_small.pte"
-BRANCHES = MODELS / "branches.pte"
-TIMELINE = "timelineSemaphore"
 
 
 def test_binary_semaphores():
@@ -23,8 +20,8 @@ def test_binary_semaphores():
         expected = program.run(*inputs)
         before, after = host.semaphore(), host.semaphore()
         for offset in (256, 4):
-            given, made = HostBuffers(host, inputs, offset), HostBuffers(host, expected, offset)
-            given.fill()
+            given = HostBuffers(host, inputs, offset).fill()
+            made = HostBuffers(host, expected, offset)
             host.submit(signal=before)
             program.run_async(*given.buffers, out=made.buffers, wait=[Semaphore(before)],
                               signal=[Semaphore(after)])
@@ -54,8 +51,7 @@ def test_binary_semaphores_where_the_host_has_a_part():
     """Nobody may wait for one before it is submitted, and a part of the run comes later."""
     with hosted("branches") as (host, program):
         *choices, x = arrays_of(program)
-        given, made = HostBuffers(host, [x]), HostBuffers(host, program.run(*choices, x))
-        given.fill()
+        given, made = HostBuffers(host, [x]).fill(), HostBuffers(host, program.run(*choices, x))
         after = host.semaphore()
         run = program.run_async(*choices, *given.buffers, out=made.buffers,
                                 signal=[Semaphore(after)])
@@ -65,24 +61,19 @@ def test_binary_semaphores_where_the_host_has_a_part():
 
 
 def test_a_run_that_fails_signals_all_the_same(on_host, monkeypatch):
-    def fails(*arguments):
-        raise ArithmeticError("no")
-
     with hosted("branches") as (host, program):
         *choices, x = arrays_of(program)
         expected = program.run(*choices, x)
         line = host.semaphore(timeline=True)
-        given = HostBuffers(host, [x], 4)
-        given.fill()
+        given = HostBuffers(host, [x], 4).fill()
         with monkeypatch.context() as patch:
-            patch.setattr(host_kernels, "run_kernel", fails)
+            patch.setattr(host_kernels, "run_kernel", raising(ArithmeticError))
             run = program.run_async(*choices, *given.buffers, signal=[Semaphore(line, 1)])
             with pytest.raises(ArithmeticError):
                 run.result(60)
         host.submit()
         assert host.value(line) == 1
-        for result, wanted in zip(program.run(*choices, *given.buffers), expected):
-            assert np.array_equal(result, wanted)
+        same_bits(program.run(*choices, *given.buffers), expected)
 
 
 def test_timelines_take_the_feature():

@@ -5,7 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from data_samples import w
-from support import MODELS, STORAGES, calls_of, failing, graph_of_file, need_model, open_method
+from support import MODELS, calls_of, failing, graph_of_file, need_model, open_method
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -17,8 +17,6 @@ from vkrt.plan.plan import plan
 from vkrt.runtime.handles import requirements_of
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Storage, Tensor, round_up
-
-driver = pytest.mark.driver
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +36,6 @@ def load(load):
     return lambda name="buffers", **options: load(name, **options)
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_values_stay(storage, weights, load, steps):
     program = load(storage=storage, weights=weights)
@@ -54,7 +50,6 @@ def test_values_stay(storage, weights, load, steps):
     assert not any("value 2" in record.name for record in memory.placements)
 
 
-@driver
 def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
     for weights in ("auto", "stream"):
         program = load(device=discrete, weights=weights)
@@ -64,13 +59,11 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
         assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@driver
 def test_each_loaded_program_has_its_own(load, steps):
     for program in (load(), load()):
         follow(program, steps)
 
 
-@driver
 def test_what_fails_changes_nothing(load, steps):
     program = load()
     follow(program, steps[:2])
@@ -86,11 +79,9 @@ def test_what_fails_changes_nothing(load, steps):
     follow(program, steps[2:])
 
 
-@driver
-def test_reset_reads_the_file(load, steps, tmp_path):
+def test_reset_reads_the_file(load, steps, copy_of):
     """A reset that fails can be done again."""
-    path = tmp_path / "buffers.pte"
-    path.write_bytes((MODELS / "buffers.pte").read_bytes())
+    path = copy_of("buffers")
     with load(path) as program:
         follow(program, steps[:1])
         with failing(fail_read_after, 1), pytest.raises(OSError):
@@ -104,7 +95,6 @@ def test_reset_reads_the_file(load, steps, tmp_path):
         program.load_method("forward").state.reset()
 
 
-@driver
 def test_from_memory(load, steps):
     program = load((MODELS / "buffers.pte").read_bytes())
     follow(program, steps)
@@ -112,15 +102,11 @@ def test_from_memory(load, steps):
     follow(program, steps)
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 def test_another_program(storage, load):
     path = need_model("kvbuf-alias.pte")
     follow(load(path, storage=storage), calls_of(path, "step"))
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
     """Runs at any sizes go on with the same values."""
@@ -132,11 +118,8 @@ def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
 
 
 def graph_of(sizes, nodes_of):
-    """A graph of two states that begin as 0, 1, 2, .. and 1, 2, 3, ..
-
-    Args:
-        nodes_of: a function: graph, states' tensors -> (outputs, the states' new tensors).
-    """
+    """A graph of two states of these sizes, which begin as 0, 1, 2, .. and 1, 2, ..; `nodes_of`
+    makes (outputs, the states' new tensors) of the graph and the states' tensors."""
     graph = Graph("forward")
     for number in range(2):
         before = Tensor(sizes, "float32", name=f"state {number}")
@@ -172,8 +155,6 @@ def as_they_were(graph, one, two):
         same, node(graph, "aten.clone.default", two.sizes, two, None))
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("sizes", "nodes", "expected"), [
     ((3, 5), changing_places, lambda a, b: (a, (b, a))),
     ((4, 4), turned, lambda a, b: (a.T, (a.T, -b))),
@@ -226,8 +207,6 @@ def test_other_changes_of_buffers_are_refused(second, words):
 # Buffers that kernels outside of delegates change
 
 
-@driver
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "caches", "numel"), [
     ("kept", 1, 96), ("kept_attention", 4, 96), ("kept_batch", 2, 192), ("kept_ring", 2, 192)])
 def test_caches_of_the_program(name, caches, numel, storage, device, load, exact_sizes):
@@ -257,7 +236,6 @@ def test_kernels_of_caches_run_on_the_device(name, caches):
     assert not graph.reads
 
 
-@driver
 def test_a_buffer_of_the_program_begins_with_data(load):
     """Planned memory with data in the file is a buffer."""
     data = np.arange(8, dtype=np.float32)

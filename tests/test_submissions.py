@@ -44,7 +44,6 @@ def test_sections(kinds, seconds, expected):
     assert list(submissions_of(work_of(kinds), watchdog)) == expected
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("name", ["conv_mix", "unet_small", "places"])
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"storage": "texture3d"}],
                          ids=["plain", "stream", "texture3d"])

@@ -95,8 +95,7 @@ def test_repetitions_cost():
     ids = [1, *[2] * 64]
     assert sampler(logits, ids) == 1 and sampler(logits, ids[:-1]) == 0
     for count, chosen in ((0, 1), (64, 1), (65, 0), (-1, 0)):
-        limited = vkrt.Sampler(repetition_penalty=2.0, repeat_last_n=count)
-        assert limited(logits, ids) == chosen
+        assert vkrt.Sampler(repetition_penalty=2.0, repeat_last_n=count)(logits, ids) == chosen
 
 
 @pytest.mark.parametrize("options", [{"temperature": -1}, {"top_k": -1}, {"top_p": 0},

@@ -64,8 +64,7 @@ def test_loads_on_one_device(device):
         weights = ["auto", "copy", "stream"][random.integers(3)]
         with vkrt.load(MODELS / f"{name}.pte", device, weights=weights) as program:
             inputs = inputs_of(program)
-            run = program.run_async(*inputs)
-            same_bits(run.result(60), expected[name])
+            same_bits(program.run_async(*inputs).result(60), expected[name])
 
     at_once(work)
 
@@ -164,13 +163,11 @@ def test_a_program_is_closed_while_it_runs(name, device):
             program.close()
 
 
-def test_the_graph_of_a_cached_plan_is_made_once(device, tmp_path, monkeypatch):
-    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
-    path = tmp_path / "mlp.pte"
-    path.write_bytes((MODELS / "mlp.pte").read_bytes())
-    vkrt.load(path, device, plan_cache=tmp_path / "plans").close()
+@pytest.mark.usefixtures("any_age")
+def test_the_graph_of_a_cached_plan_is_made_once(load, tmp_path):
+    load("mlp", plan_cache=tmp_path).close()
     for _ in range(20):
-        with vkrt.load(path, device, plan_cache=tmp_path / "plans") as program:
+        with load("mlp", plan_cache=tmp_path) as program:
             method = program.load_method("forward")
             assert not method.largest.graph.nodes
             graphs = []

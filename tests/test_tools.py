@@ -35,49 +35,35 @@ RUN = {
     "operators.py": ["--check"],
     "records.py": ["--check"],
 }
-# tool -> why it is not run here
-NOT_RUN = {
-    "check/without_python.c": "a part of without_python.py",
-    "check/expectations.py": "needs PyTorch",
-    "check/faults.py": "builds vkrt anew with each of many faults",
-    "check/mutations.py": "a part of fuzz.py",
-    "export/architectures.py": "needs PyTorch and ExecuTorch",
-    "export/cases.py": "needs PyTorch and ExecuTorch",
-    "export/checkpoint.py": "needs PyTorch and ExecuTorch",
-    "export/control.py": "needs PyTorch and ExecuTorch",
-    "export/diffusion.py": "needs PyTorch and ExecuTorch",
-    "export/experts.py": "a part of export/models.py",
-    "export/exporting.py": "what the tools beside it share",
-    "export/kept.py": "needs PyTorch and ExecuTorch",
-    "export/language.py": "needs PyTorch and ExecuTorch",
-    "export/libraries.py": "a part of export/architectures.py",
-    "export/mixed.py": "needs PyTorch and ExecuTorch",
-    "export/models.py": "needs PyTorch and ExecuTorch",
-    "export/older.py": "needs PyTorch and ExecuTorch",
-    "export/quantized.py": "needs PyTorch and ExecuTorch",
-    "export/realesr.py": "needs PyTorch and ExecuTorch",
-    "export/special.py": "needs PyTorch and ExecuTorch",
-    "export/transformer_networks.py": "a part of export/architectures.py",
-    "export/zoo.py": "needs PyTorch and ExecuTorch",
-    "diffusion.py": "needs a program of export/diffusion.py",
-    "find-python": "a part of setup-python",
-    "fresh-system": "makes a whole system; test_scripts.py has its parts",
-    "manylinux": "builds a compiler of shaders, in a container for wheels",
-    "measure/against.py": "needs PyTorch",
-    "measure/architectures.py": "needs PyTorch and ExecuTorch; test_architectures.py has its parts",
-    "measure/bench_llama.py": "needs a build of llama.cpp",
-    "measure/bench_peers.py": "installs packages; test_peers.py has its parts",
-    "measure/fresh.py": "what the tools beside it share",
-    "measure/gpu_cost.py": "needs drivers of GPUs; tests/gpus has its parts",
-    "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
-    "measure/startup.c": "a part of startup.py",
-    "quickstart": "installs packages",
-    "quietly.sh": "a part of the scripts that install",
-    "setup-python": "installs packages",
-    "setup-system": "installs packages",
-    "test": "runs these tests",
-    "wheels": "installs packages and builds everything anew",
+# why tools are not run here -> these tools
+WHY_NOT_RUN = {
+    "a part of without_python.py": "check/without_python.c",
+    "needs PyTorch": "check/expectations.py measure/against.py",
+    "builds vkrt anew with each of many faults": "check/faults.py",
+    "a part of fuzz.py": "check/mutations.py",
+    "needs PyTorch and ExecuTorch": (
+        "export/architectures.py export/cases.py export/checkpoint.py export/control.py "
+        "export/diffusion.py export/kept.py export/language.py export/mixed.py export/models.py "
+        "export/older.py export/quantized.py export/realesr.py export/special.py export/zoo.py"),
+    "a part of export/models.py": "export/experts.py",
+    "what the tools beside it share": "export/exporting.py measure/fresh.py",
+    "a part of export/architectures.py": "export/libraries.py export/transformer_networks.py",
+    "needs a program of export/diffusion.py": "diffusion.py",
+    "a part of setup-python": "find-python",
+    "makes a whole system; test_scripts.py has its parts": "fresh-system",
+    "builds a compiler of shaders, in a container for wheels": "manylinux",
+    "needs PyTorch and ExecuTorch; test_architectures.py has its parts": "measure/architectures.py",
+    "needs a build of llama.cpp": "measure/bench_llama.py",
+    "installs packages; test_peers.py has its parts": "measure/bench_peers.py",
+    "needs drivers of GPUs; tests/gpus has its parts": "measure/gpu_cost.py",
+    "test_loads_are_timed runs it, on a file of its own": "measure/loading.py",
+    "a part of startup.py": "measure/startup.c",
+    "installs packages": "quickstart setup-python setup-system",
+    "a part of the scripts that install": "quietly.sh",
+    "runs these tests": "test",
+    "installs packages and builds everything anew": "wheels",
 }
+NOT_RUN = {tool for tools in WHY_NOT_RUN.values() for tool in tools.split()}
 
 
 def test_fixes_that_are_taken_out_are_there():
@@ -100,18 +86,8 @@ def run(command: list[str], folder: Path) -> str:
 def test_every_tool_is_run_or_says_why_not():
     there = {str(path.relative_to(TOOLS)) for folder in (".", "check", "export", "measure")
              for path in (TOOLS / folder).iterdir() if path.is_file() and path.suffix != ".md"}
-    assert not set(RUN) & set(NOT_RUN)
-    assert there == set(RUN) | set(NOT_RUN)
-
-
-@pytest.fixture
-def own_model():
-    """A copy of the model that no other test maps, on the checkout's file system: pages of files in
-    memory, or of files in use, stay in the system's cache."""
-    cache = ROOT / ".cache"
-    cache.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as folder:
-        yield shutil.copy(MODEL, folder)
+    assert not set(RUN) & NOT_RUN
+    assert there == set(RUN) | NOT_RUN
 
 
 @pytest.mark.parametrize("tool", RUN)
@@ -122,13 +98,18 @@ def test_a_tool_runs(tool, tmp_path):
         or tool in ("operators.py", "records.py")
 
 
-def test_loads_are_timed(tmp_path, own_model):
-    assert re.search("^cold +pread ", run([
-        sys.executable, str(TOOLS / "measure" / "loading.py"), own_model, "--rounds", "1"],
-        tmp_path), re.MULTILINE)
+def test_loads_are_timed(tmp_path):
+    """Of a copy that no other test maps, on the checkout's file system: pages of files in memory,
+    or of files in use, stay in the system's cache."""
+    cache = ROOT / ".cache"
+    cache.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        said = run([sys.executable, str(TOOLS / "measure" / "loading.py"),
+                    shutil.copy(MODEL, folder), "--rounds", "1"], tmp_path)
+    assert re.search("^cold +pread ", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize("tool", [t for t, why in NOT_RUN.items() if t.endswith(".py")])
+@pytest.mark.parametrize("tool", sorted(tool for tool in NOT_RUN if tool.endswith(".py")))
 def test_other_tools_are_python_that_imports_what_is_there(tool):
     """Their syntax, and every name that they import from vkrt and from each other."""
     for node in ast.walk(ast.parse((TOOLS / tool).read_text(encoding="utf-8"))):

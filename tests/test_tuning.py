@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from vkrt.cli import main as cli
 from vkrt.cli import tune
 from vkrt.device import policy, rows
 from vkrt.errors import InputError
@@ -146,8 +145,7 @@ def test_drivers_of_processors_are_no_gpus(driver, vendor, files):
 def test_features_are_those_that_are_there(own):
     """And switched on, and wanted by the profile; those of CPU drivers want none."""
     has = dict.fromkeys(["subgroup_basic", "subgroup_arithmetic", "float16"], True)
-    device = replace(info(OTHER), features={**has, "storage8": False},
-                     limits=limits_of_a_device())
+    device = replace(info(OTHER), features={**has, "storage8": False}, limits=limits_of_a_device())
     assert policy.target_of(device).features == {"subgroups", "float16"}
     assert policy.target_of(device, enabled={"float16", "subgroup_basic"}).features == {"float16"}
     assert policy.target_of(device, enabled=set()).features == frozenset()
@@ -343,14 +341,12 @@ def few(monkeypatch):
         {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
 
 
-@pytest.mark.driver
-def test_command(device, few, own, capsys, tmp_path):
+def test_command(device, few, own, json_of, tmp_path):
     """The entry measured on this device is printed, written, and in use from then on."""
     before, was_measured = policy.policy_of(device.info), rows.profile_of(device.info).is_measured
     own("all.json", {"loop_limit": 12345, "why": {"loop_limit": "a guess"}})
     copy = tmp_path / "copies" / "row.json"
-    assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
-    fields = json.loads(capsys.readouterr().out)
+    fields = json_of("tune", "--runs", "1", "--write", "--output", copy)
     written = Path(rows.user_folder()) / tune.file_name(device.info)
     assert json.loads(written.read_text()) == json.loads(copy.read_text()) == fields
     entry = rows.read(str(written))
@@ -369,18 +365,17 @@ def test_command(device, few, own, capsys, tmp_path):
 
 
 @pytest.mark.driver
-def test_users_files_are_not_written_over(few, capsys, tmp_path):
+def test_users_files_are_not_written_over(few, error_of, tmp_path):
     """What is no row stays, and is found before anything is measured."""
     path = tmp_path / "row.json"
     path.write_text('{"settings": 1}')
-    assert cli.main(["tune", "--runs", "1", "--output", str(path)]) == 2
-    assert "row.json: a file is there that is not an entry of a driver" in capsys.readouterr().err
+    error = error_of(2, "tune", "--runs", "1", "--output", path)
+    assert "row.json: a file is there that is not an entry of a driver" in error
     with pytest.raises(InputError, match="not written over"):
         rows.write(str(path), {"lanes": 1})
     assert path.read_text() == '{"settings": 1}'
 
 
-@pytest.mark.driver
 def test_the_first_entry_of_a_driver(device, few, own):
     """Its speed is made of what was measured, and is kept when it is measured again."""
     device_info = replace(device.info, driver_id=OTHER)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import closing
 from dataclasses import replace
 
+import core_runner
 import numpy as np
 import pytest
-from compiled_files import random_inputs, rewritten, smaller
-from program_samples import changed, program_of
-from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
+from compiled_files import rewritten, smaller
+from program_samples import program_of
+from support import MODELS, inputs_of, need_model, raising, run_python, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -36,12 +36,11 @@ pytestmark = pytest.mark.driver
 def runs(path, method: str, **options):
     """Outputs of two runs, and the report of memory."""
     with vkrt.load(path, **options) as program:
-        inputs = random_inputs(program.metadata(method))
-        outputs = [program.run(*inputs, method=method) for _ in range(2)]
-        return [value for values in outputs for value in values], program.memory
+        inputs = core_runner.inputs_of(program, method)
+        outputs = [value for _ in range(2) for value in program.run(*inputs, method=method)]
+        return outputs, program.memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_program(name, storage, tmp_path):
     path, out = MODELS / f"{name}.pte", tmp_path / "net.vkx"
@@ -83,7 +82,7 @@ def test_options_are_decided_when_it_is_compiled(options, tmp_path):
             vkrt.load(out, **{name: value})
 
 
-def test_nothing_else_is_needed(tmp_path):
+def test_nothing_else_is_needed(copy_of):
     """Neither the program, nor the modules that lower and plan."""
     code = """
         import sys
@@ -95,11 +94,11 @@ def test_nothing_else_is_needed(tmp_path):
                                   "vkrt.lowering.lowering", "vkrt.plan.plan")
                 if name in sys.modules))
     """
-    program, out = tmp_path / "net.pte", tmp_path / "net.vkx"
-    shutil.copy(MLP, program)
+    program = copy_of("mlp")
+    out = program.with_suffix(".vkx")
     assert vkrt.compile(program).output == str(out)
     program.unlink()
-    assert run_python(code, str(out), VKRT_PLAN_CACHE="off").split() == []
+    assert run_python(code, out, VKRT_PLAN_CACHE="off").split() == []
 
 
 def test_a_state_goes_from_one_to_the_other(load, compiled_of):
@@ -114,9 +113,9 @@ def test_a_state_goes_from_one_to_the_other(load, compiled_of):
 
 
 @pytest.mark.parametrize("smallest_first", [False, True])
-def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, tmp_path):
+def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, compiled_of):
     """Nodes are in parts where the largest shape needs that, whichever comes first."""
-    path, out = MODELS / "attention-dyn.pte", tmp_path / "net.vkx"
+    path = MODELS / "attention-dyn.pte"
     with vkrt.load(path, memory_budget="smallest") as program:
         largest = [info.sizes for info in program.metadata().inputs]
         shapes = [largest, [smaller(info) for info in program.metadata().inputs]]
@@ -127,8 +126,8 @@ def test_a_budget_of_several_shapes_is_kept_as_a_load_keeps_it(smallest_first, t
         most = program.memory.planned_peak
     with vkrt.load(path) as whole:
         assert most < whole.memory.planned_peak
-    vkrt.compile(path, out, memory_budget="smallest",
-                 shapes=shapes[::-1] if smallest_first else shapes)
+    out = compiled_of(path, memory_budget="smallest",
+                      shapes=shapes[::-1] if smallest_first else shapes)
     with vkrt.load(out) as compiled:
         for values, results in zip(inputs, expected):
             same_bits(compiled.run(*values), results)
@@ -167,8 +166,7 @@ def test_dynamic_shapes_are_compiled_at_some(tmp_path):
 def test_one_shape_is_no_dynamic_one(compiled_of):
     with vkrt.load(MODELS / "conv-dyn.pte") as program:
         sizes = smaller(program.metadata().inputs[0])
-    out = compiled_of("conv-dyn", shapes=[[sizes]])
-    with vkrt.load(out) as compiled:
+    with vkrt.load(compiled_of("conv-dyn", shapes=[[sizes]])) as compiled:
         info, = compiled.metadata().inputs
         assert info.sizes == sizes and not info.dynamic_dims
 
@@ -227,11 +225,8 @@ def test_other_files_are_not_written_over(compiled_of, tmp_path, monkeypatch):
     good = out.read_bytes()
     vkrt.compile(MLP, out)
     assert out.read_bytes() == good
-
-    def fail(*arguments):
-        raise OSError(28, "the disk is full")
-
-    monkeypatch.setattr("vkrt.compiled.compiler._write_modules", fail)
+    monkeypatch.setattr("vkrt.compiled.compiler._write_modules",
+                        raising(OSError, 28, "the disk is full"))
     with pytest.raises(OSError, match="the disk is full"):
         vkrt.compile(MLP, out)
     assert out.read_bytes() == good and sorted(os.listdir(tmp_path)) == ["mlp.vkx", "photo.jpg"]
@@ -250,10 +245,12 @@ def executable(device, compiled_of):
 
 def with_dispatch(executable, **changes):
     """The same with its first dispatch changed."""
-    commands = executable.execution.submissions[0].commands
-    number = next(i for i, c in enumerate(commands) if isinstance(c, DispatchCommand))
-    return changed(executable, f"execution.submissions.0.commands.{number}",
-                   commands[number]._replace(**changes))
+    first, *others = executable.execution.submissions
+    number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
+    commands = list(first.commands)
+    commands[number] = commands[number]._replace(**changes)
+    submissions = (first._replace(commands=tuple(commands)), *others)
+    return executable._replace(execution=executable.execution._replace(submissions=submissions))
 
 
 def with_block(executable, **changes):
@@ -282,8 +279,7 @@ def test_it_fits_its_own_device(device, executable):
 
 
 def test_types_of_memory_become_those_of_the_device(device, executable):
-    other = with_block(executable, type_bits=1 << 31)
-    assert fitted_on(other, device) == executable
+    assert fitted_on(with_block(executable, type_bits=1 << 31), device) == executable
 
 
 @pytest.mark.parametrize("change, words", [
@@ -317,8 +313,7 @@ def test_loops_that_the_driver_ends(device, executable):
 def test_views_that_the_driver_reads_though_it_says_less(device, compiled_of):
     """As SwiftShader does, see its profile."""
     out = compiled_of("unet_small", device=device, storage="texel")
-    row = policy.policy_of(device.info)
-    with policy.overridden(replace(row, max_texels=16)), pytest.raises(
+    with policy.overridden(replace(policy.policy_of(device.info), max_texels=16)), pytest.raises(
             UnsupportedError, match="and the device 16 at most"):
         vkrt.load(out)
 
@@ -368,14 +363,11 @@ def test_shaders_of_another_build(compiled_of):
 # The command
 
 
-def test_the_command(tmp_path, run_vkrt):
+def test_the_command(tmp_path, output_of, error_of):
     out = tmp_path / "net.vkx"
-    code, said, _ = run_vkrt("compile", MLP, "-o", out, "--target", "0")
-    assert code == 0 and said.startswith(f"wrote {out}, ") and "1 method, " in said
-    code, said, _ = run_vkrt("info", out)
-    assert code == 0 and said.startswith("compiled from mlp.pte by vkrt")
-    assert "predicted peak" in said
-    code, said, _ = run_vkrt("run", out, "--input", MODELS / "mlp.npz")
-    assert code == 0 and "output 0" in said
-    code, _, error = run_vkrt("compile", MODELS / "conv-dyn.pte", "-o", out)
-    assert code == 3 and "--shape" in error
+    said = output_of("compile", MLP, "-o", out, "--target", "0")
+    assert said.startswith(f"wrote {out}, ") and "1 method, " in said
+    said = output_of("info", out)
+    assert said.startswith("compiled from mlp.pte by vkrt") and "predicted peak" in said
+    assert "output 0" in output_of("run", out, "--input", MODELS / "mlp.npz")
+    assert "--shape" in error_of(3, "compile", MODELS / "conv-dyn.pte", "-o", out)

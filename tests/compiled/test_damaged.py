@@ -30,8 +30,7 @@ def test_a_condition_that_the_host_does_not_see(device, compiled_of):
 
     def elsewhere(compiled: Compiled) -> Compiled:
         executable = compiled.targets[0].methods[0].largest.executable
-        submission = executable.execution.submissions[0]
-        array, = submission.host.reads
+        array, = executable.execution.submissions[0].host.reads
         read = array._replace(range=array.range._replace(
             storage=executable.weights.mapped[0].storage))
         way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"
@@ -112,7 +111,7 @@ def test_parameters_of_shaders(compiled_of):
         from pathlib import Path
 
         from compiled_files import rewritten
-        from program_samples import changed
+        from program_samples import changed, executable_of
         from support import inputs_of
 
         import vkrt
@@ -123,8 +122,7 @@ def test_parameters_of_shaders(compiled_of):
 
         path = Path(sys.argv[1])
         good = path.read_bytes()
-        compiled = read(Source.open(path)).read()
-        execution = compiled.targets[0].methods[0].largest.executable.execution
+        execution = executable_of(read(Source.open(path)).read()).execution
         runs = 0
         for s, submission in enumerate(execution.submissions):
             for c, command in enumerate(submission.commands):
@@ -143,7 +141,7 @@ def test_parameters_of_shaders(compiled_of):
                         pass
         print(runs)
     """
-    assert int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path))) > 100
+    assert int(run_python(code, out, PYTHONPATH=os.pathsep.join(sys.path))) > 100
 
 
 def test_constants_that_no_kernel_has(compiled_of):
@@ -180,5 +178,5 @@ def test_constants_that_no_kernel_has(compiled_of):
             pass
         print(getrusage(RUSAGE_SELF).ru_maxrss - before)
     """
-    kilobytes = int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path)))
+    kilobytes = int(run_python(code, out, PYTHONPATH=os.pathsep.join(sys.path)))
     assert kilobytes < 64 << 10

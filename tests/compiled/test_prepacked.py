@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -23,9 +24,8 @@ MODEL = MODELS / "conv_mix.pte"
 
 @pytest.fixture
 def description():
-    opened = Description(MODEL)
-    yield opened
-    opened.close()
+    with closing(Description(MODEL)) as opened:
+        yield opened
 
 
 def work_of(description, **target) -> CommandList:

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from compiled_files import rewritten
 from program_samples import changed
-from support import MODELS, STORAGES, same_bits
+from support import MODELS, same_bits
 
 import vkrt
 from vkrt.errors import FormatError
 from vkrt.lowering import host_calls
 
-pytestmark = pytest.mark.driver
 
-
-@pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits(storage, compiled_of, device):
     out = compiled_of("experts", storage=storage, weights="stream")
     with (vkrt.load(out, device) as program,
@@ -27,12 +24,11 @@ def test_the_same_bits(storage, compiled_of, device):
         assert program.memory.planned_peak == program.memory.measured_peak
 
 
-def test_every_shape_reads_the_table_in_the_compiled_file(monkeypatch, device, tmp_path):
+def test_every_shape_reads_the_table_in_the_compiled_file(monkeypatch, device, compiled_of):
     monkeypatch.setattr(host_calls, "is_worth_reading", lambda *_: True)
-    out = tmp_path / "llama.vkx"
     counts = (1, 3, 4)
-    vkrt.compile(MODELS / "llama.pte", out, device=device, weights="stream",
-                 shapes=[[(1, count), (1,)] for count in counts])
+    out = compiled_of("llama", device=device, weights="stream",
+                      shapes=[[(1, count), (1,)] for count in counts])
     with vkrt.load(out, device) as program, vkrt.load(MODELS / "llama.pte", device) as whole:
         for position, count in enumerate(counts):
             call = np.arange(5, 5 + count)[None], np.array([position])

@@ -12,7 +12,7 @@ import pytest
 from compiled_files import as_methods, rewritten, smaller
 from core_runner import inputs_of
 from program_samples import changed, graphs, target
-from support import MODELS, STORAGES, failing, need_model, same_bits
+from support import MODELS, failing, need_model, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -43,6 +43,11 @@ def results(program, method):
     return [np.asarray(x) for x in program.run(*inputs_of(program, method), method=method)]
 
 
+def check_methods(program, expected):
+    for method in METHODS:
+        same_bits(results(program, method), expected[method])
+
+
 def check_figures(program):
     """The device has what was planned, at this moment and at the most."""
     memory = program.memory
@@ -64,7 +69,6 @@ def copied(compiled_of, device):
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy"])
 def test_bits_and_bytes(weights, storage, order, device, expected, compiled_of):
     """In any order, no more bytes of weights than the program itself has, but for what is between
@@ -82,8 +86,7 @@ def test_bits_and_bytes(weights, storage, order, device, expected, compiled_of):
             for method in methods:
                 program.load_method(method)
                 check_figures(program)
-            for method in METHODS:
-                same_bits(results(program, method), expected[method])
+            check_methods(program, expected)
             memory = program.memory
             assert memory.weights <= needed + between
             # Each weight once
@@ -119,8 +122,7 @@ def test_a_method_alone(copied, device, load, expected):
 
 
 def test_a_device_with_memory_of_its_own(discrete, load, expected, compiled_of):
-    out = compiled_of(CODER, device=discrete)
-    program = load(out, discrete)
+    program = load(compiled_of(CODER, device=discrete), discrete)
     for method in METHODS:
         same_bits(results(program, method), expected[method])
         check_figures(program)
@@ -135,8 +137,7 @@ def test_several_targets(device, load, expected, compiled_of):
     for way in (f"targets.0.shared.0.{block}", f"targets.0.methods.0.{block}"):
         rewritten(out, lambda _, way=way: changed(compiled, way, 1))
         with vkrt.load(out, device) as program:
-            for method in METHODS:
-                same_bits(results(program, method), expected[method])
+            check_methods(program, expected)
             check_figures(program)
     rewritten(out, lambda _: changed(changed(
         compiled, f"targets.0.shared.0.{block}", 1), f"targets.1.shared.0.{block}", 1))
@@ -151,9 +152,7 @@ def test_several_targets(device, load, expected, compiled_of):
 def test_not_with_a_budget(options, device, load, expected, compiled_of):
     out = compiled_of(CODER, device=device, **options)
     assert records(out).targets[0].shared == ()
-    program = load(out)
-    for method in METHODS:
-        same_bits(results(program, method), expected[method])
+    check_methods(load(out), expected)
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
@@ -161,8 +160,7 @@ def test_shared_weights_stay_as_long_as_a_method_reads_them(storage, device, exp
     out = compiled_of(CODER, device=device, weights="copy", storage=storage)
     before = live_objects()
     with vkrt.load(out, device) as program:
-        encode = program.load_method("encode")
-        decode = program.load_method("decode")
+        encode, decode = map(program.load_method, METHODS)
         encode.close()
         same_bits(results(program, "decode"), expected["decode"])
         decode.close()
@@ -174,9 +172,8 @@ def test_a_load_that_fails_takes_nothing_along(copied, load, expected):
     """Of the first method, which brings the shared weights, and of the second one."""
     program = load(copied)
     for method in METHODS:
-        held, count = live_objects(), 0
-        while True:
-            count += 1
+        held = live_objects()
+        for count in itertools.count(1):
             try:
                 with failing(fail_allocation_after, count):
                     program.load_method(method)
@@ -258,9 +255,8 @@ def test_threads_load_methods_at_once(copied, device, expected):
             check_figures(program)
 
 
-def test_what_is_said_of_it(copied, run_vkrt):
-    code, out, _ = run_vkrt("info", copied)
-    assert code == 0 and out.count("those shared") == 2
+def test_what_is_said_of_it(copied, output_of):
+    assert output_of("info", copied).count("those shared") == 2
 
 
 # What is shared

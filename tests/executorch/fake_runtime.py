@@ -7,14 +7,13 @@ with values as they lie in the real runtime's memory, and a few kernels in numpy
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from support import need_command, path_of
 
 from vkrt import pte
 from vkrt.compiler.description import Description
@@ -25,12 +24,9 @@ TENSOR, INT = 1, 4
 
 def build(folder: Path) -> Path:
     """The stand-in as a shared library."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
     library = folder / "libfake_runtime.so"
-    subprocess.run([compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                    "-o", library, SOURCE], check=True)
+    subprocess.run([need_command("c++"), "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared",
+                    "-fPIC", "-o", library, SOURCE], check=True)
     return library
 
 
@@ -109,18 +105,18 @@ class Method:
     """A method of a program in the stand-in. A context manager; its end destroys the delegates.
 
     Args:
-        fake: the library.
-        path: of the program.
-        name: of the method.
+        path: of the program, or its name in tests/models.
         drop: keys of constants that the runtime shall not have.
         damage: changes the delegates' bytes before they are loaded.
         declared: whether delegates hear that shapes are dynamic.
+        with_map: whether there is a map of constants.
     """
 
-    def __init__(self, fake: Fake, path: Path, name: str = "forward", drop: Sequence[str] = (),
-                 damage: Any = bytes, declared: bool = True, with_map: bool = True):
+    def __init__(self, fake: Fake, path: str | Path, name: str = "forward",
+                 drop: Sequence[str] = (), damage: Any = bytes, declared: bool = True,
+                 with_map: bool = True):
         self._fake = fake
-        description = Description(path)
+        description = Description(path_of(path))
         program = description.program
         plan = program.plan(name)
         assert plan is not None
@@ -152,7 +148,6 @@ class Method:
             description.close()
 
     def run(self, *inputs: np.ndarray) -> list[Any]:
-        """Runs the method once."""
         for index, value in zip(self.plan.inputs, inputs, strict=True):
             self.values[index].set(value)
         for instruction in self.plan.instructions:
@@ -163,7 +158,6 @@ class Method:
         return [self.values[i].get() for i in self.plan.outputs]
 
     def call(self, delegate: int, values: Sequence[Value]) -> None:
-        """Executes a delegate."""
         pointers = (ctypes.POINTER(_EValue) * len(values))(
             *(ctypes.pointer(value.struct) for value in values))
         code = self._fake.library.fake_execute(self.loaded[delegate], pointers, len(values))

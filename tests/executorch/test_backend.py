@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fake_runtime import Fake, Refused, Value, build
-from support import MODELS, STORAGES, calls_of, failing, in_threads, reference_of
+from support import MODELS, calls_of, failing, in_threads, reference_of
 
 import vkrt
 import vkrt.executorch
@@ -43,13 +43,12 @@ def register(fake, device, **options):
     vkrt.executorch._connect(runtime.functions_of(str(fake.path)), device, LoadOptions(**options))
 
 
-def inputs_of(path):
-    return reference_of(path)[0]
+def inputs_of(name):
+    return reference_of(name)[0]
 
 
 def same(results, expected):
-    assert len(results) == len(expected)
-    for result, wanted in zip(results, expected):
+    for result, wanted in zip(results, expected, strict=True):
         np.testing.assert_array_equal(result, wanted, strict=isinstance(wanted, np.ndarray))
 
 
@@ -57,37 +56,32 @@ def same(results, expected):
     "mlp", "mlp-fp16", "conv_mix", "quantized_pictures", "shapes", "lstm_cell", "quantized_mlp",
     "elementwise", "cases/bools", "cases/constant_outputs", "cases/int_equal", "cases/scalars",
     "cases/unread_input"])
-def test_results_are_those_of_load(name, fake, device):
-    path = MODELS / f"{name}.pte"
-    inputs = inputs_of(path)
-    with vkrt.load(path, device) as program:
-        expected = program.run(*inputs)
-    with fake.load(path) as method:
+def test_results_are_those_of_load(name, fake, load):
+    inputs = inputs_of(name)
+    expected = load(name).run(*inputs)
+    with fake.load(name) as method:
         same(method.run(*inputs), expected)
         same(method.run(*inputs), expected)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_options(storage, fake, device):
-    register(fake, device, storage=storage, winograd="off")
-    path = MODELS / "superres_small.pte"
-    inputs = inputs_of(path)
-    with vkrt.load(path, device, storage=storage, winograd="off") as program:
-        expected = program.run(*inputs)
-    with fake.load(path) as method:
+def test_options(storage, fake, device, load):
+    options = {"storage": storage, "winograd": "off"}
+    register(fake, device, **options)
+    inputs = inputs_of("superres_small")
+    expected = load("superres_small", **options).run(*inputs)
+    with fake.load("superres_small") as method:
         same(method.run(*inputs), expected)
         assert vkrt.executorch.memory().measured_peak == vkrt.executorch.memory().planned_peak
 
 
 def test_constants_come_one_at_a_time(fake):
     """Each is asked for once, and given back before the next; the blob is given back too."""
-    path = MODELS / "conv_mix.pte"
-    with fake.load(path) as method:
+    with fake.load("conv_mix") as method:
         now, most, count = fake.lent()
         assert (now, most) == (0, 1)
-        assert count == len(Description(path).program.named_data)
+        assert count == len(Description(MODELS / "conv_mix.pte").program.named_data)
         assert method.blobs_lent == 0
-        method.run(*inputs_of(path))
+        method.run(*inputs_of("conv_mix"))
         assert fake.lent() == (0, 0, 0)
 
 
@@ -104,7 +98,7 @@ def test_constants_in_the_blob(fake, monkeypatch):
         chain=[w.call("et_vk.prepack.default", 1, 2), w.call("aten.add.Tensor", 0, 2, 3, 4)],
         inputs=[0], outputs=[4], constants=[w.vk_bytes(0, weight.nbytes)])
     blob = w.blob(flat, weight.tobytes())
-    with fake.load(MODELS / "mlp.pte", damage=lambda _: blob) as method:
+    with fake.load("mlp", damage=lambda _: blob) as method:
         assert method.blobs_lent == 1
         values = [Value(pte.TensorMeta(6, "float32", (2, 4), (0, 1))) for _ in range(2)]
         values[0].set(np.full((2, 4), 0.5, np.float32))
@@ -114,17 +108,15 @@ def test_constants_in_the_blob(fake, monkeypatch):
 
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("name", ["pair-dyn", "attention-dyn", "between-dyn"])
-def test_dynamic_shapes(name, declared, fake, device):
+def test_dynamic_shapes(name, declared, fake, load):
     """Outputs take the sizes that they have; also where the compile options are silent."""
-    path = MODELS / f"{name}.pte"
-    calls = calls_of(path)
-    with (vkrt.load(path, device) as program,
-          fake.load(path, declared=declared) as method):
+    calls, program = calls_of(name), load(name)
+    with fake.load(name, declared=declared) as method:
         for inputs, _ in [*calls, calls[0]]:
             same(method.run(*inputs), program.run(*inputs))
 
 
-def test_calls_say_which_sizes_change(fake, device, monkeypatch):
+def test_calls_say_which_sizes_change(fake, load, monkeypatch):
     """Also where sizes that go together have told of other dimensions."""
     def find_others(graph):
         find_dynamic(graph)
@@ -132,43 +124,40 @@ def test_calls_say_which_sizes_change(fake, device, monkeypatch):
             if tensor.dynamic_dims:
                 tensor.dynamic_dims = (0,)
 
-    path = MODELS / "attention-dyn.pte"
     monkeypatch.setattr("vkrt.executorch.delegate.find_dynamic", find_others)
-    with fake.load(path) as method, vkrt.load(path, device) as program:
-        for inputs, _ in calls_of(path):
+    program = load("attention-dyn")
+    with fake.load("attention-dyn") as method:
+        for inputs, _ in calls_of("attention-dyn"):
             same(method.run(*inputs), program.run(*inputs))
 
 
 def test_sizes_between_delegates(fake):
     """A delegate hands a size to the next one as a number; a kernel between them is numpy's."""
-    path = MODELS / "shrinking-dyn.pte"
-    with fake.load(path) as method:
-        for inputs, expected in calls_of(path):
+    with fake.load("shrinking-dyn") as method:
+        for inputs, expected in calls_of("shrinking-dyn"):
             for result, wanted in zip(method.run(*inputs), expected, strict=True):
                 np.testing.assert_allclose(result, wanted, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["buffers", "buffers_dynamic"])
 @pytest.mark.parametrize("declared", [True, False])
-def test_states(name, declared, fake, device):
+def test_states(name, declared, fake, load):
     """Buffers keep their values from call to call, each load of the program its own."""
-    path = MODELS / f"{name}.pte"
-    inputs = [each for each, _ in calls_of(path, "step")]
-    with vkrt.load(path, device) as program:
-        expected = [program.run(*each) for each in inputs]
-    with (fake.load(path, declared=declared) as first,
-          fake.load(path, declared=declared) as second):
+    inputs = [each for each, _ in calls_of(name, "step")]
+    program = load(name)
+    expected = [program.run(*each) for each in inputs]
+    with (fake.load(name, declared=declared) as first,
+          fake.load(name, declared=declared) as second):
         for method in (first, second):
             for each, wanted in zip(inputs, expected):
                 same(method.run(*each), wanted)
 
 
 def test_two_methods_share_weights(fake):
-    path = MODELS / "coder.pte"
-    arrays = np.load(path.with_suffix(".npz"))
+    arrays = np.load(MODELS / "coder.npz")
 
     def weights(*names):
-        methods = [fake.load(path, name) for name in names]
+        methods = [fake.load("coder", name) for name in names]
         for name, method in zip(names, methods):
             result, = method.run(arrays[f"{name}_in0"])
             np.testing.assert_allclose(result, arrays[f"{name}_out0"], rtol=1e-5, atol=1e-5)
@@ -184,7 +173,7 @@ def test_two_methods_share_weights(fake):
 def test_everything_is_released(fake, device):
     before = live_objects()
     for name in ("mlp", "buffers", "pair-dyn"):
-        with fake.load(MODELS / f"{name}.pte"):
+        with fake.load(name):
             assert live_objects() != before
         assert live_objects() == before
 
@@ -200,45 +189,52 @@ def refused(code, act, match):
     assert text is not None and match in text, text
 
 
-@pytest.mark.parametrize(("damage", "code", "words"), [
-    (lambda blob: b"\0" * len(blob), DAMAGED, "FormatError: VH00 header.magic at file offset 4"),
-    (lambda blob: blob[:100], DAMAGED, "FormatError"),
-    (lambda blob: blob.replace(b"aten.relu.default", b"aten.rolu.default").replace(
-        b"aten.linear.default", b"aten.linoar.default"), NOT_SUPPORTED,
-     "UnsupportedError: method 'forward' needs")])
-def test_other_delegates(damage, code, words, fake):
-    refused(code, lambda: fake.load(MODELS / "mlp.pte", damage=damage), words)
+def test_damaged_delegate(fake):
+    refused(DAMAGED, lambda: fake.load("mlp", damage=lambda blob: b"\0" * len(blob)),
+            "FormatError: VH00 header.magic at file offset 4")
+    refused(DAMAGED, lambda: fake.load("mlp", damage=lambda blob: blob[:100]), "FormatError")
 
 
 def test_missing_constants(fake):
-    path = MODELS / "mlp.pte"
-    key = list(Description(path).program.named_data)[-1]
-    refused(DAMAGED, lambda: fake.load(path, drop=[key]), f"no constant under the key '{key}'")
-    refused(DAMAGED, lambda: fake.load(path, with_map=False), "has none for this program")
+    key = list(Description(MODELS / "mlp.pte").program.named_data)[-1]
+    refused(DAMAGED, lambda: fake.load("mlp", drop=[key]), f"no constant under the key '{key}'")
+    refused(DAMAGED, lambda: fake.load("mlp", with_map=False), "has none for this program")
+
+
+def test_missing_operator(fake):
+    refused(NOT_SUPPORTED,
+            lambda: fake.load("mlp", damage=lambda blob: blob.replace(
+                b"aten.relu.default", b"aten.rolu.default").replace(
+                b"aten.linear.default", b"aten.linoar.default")),
+            "UnsupportedError: method 'forward' needs")
 
 
 def test_no_memory(fake):
     before = live_objects()
     with failing(fail_allocation_after, 1):
-        refused(NO_MEMORY, lambda: fake.load(MODELS / "mlp.pte"), "DeviceMemoryError")
+        refused(NO_MEMORY, lambda: fake.load("mlp"), "DeviceMemoryError")
     assert live_objects() == before
 
 
-def test_sizes_that_do_not_fit(fake):
-    path = MODELS / "pair-dyn.pte"
-    inputs = calls_of(path)[0][0]
-    with fake.load(path) as method:
+@pytest.fixture
+def pair():
+    """Inputs of pair-dyn.pte, and those of other sizes that do not go together."""
+    first, second, *others = calls_of("pair-dyn")[0][0]
+    return (first, second, *others), (first, second[..., :-1], *others)
+
+
+def test_sizes_that_do_not_fit(fake, pair):
+    inputs, wrong = pair
+    with fake.load("pair-dyn") as method:
         expected = method.run(*inputs)
-        wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
         refused(INVALID_ARGUMENT, lambda: method.run(*wrong), "InputError")
         same(method.run(*inputs), expected)
 
 
 def test_static_outputs_stay(fake):
     """A tensor that the runtime does not resize is an error, not memory that is written over."""
-    path = MODELS / "superres_small.pte"
-    x, = inputs_of(path)
-    with fake.load(path) as method:
+    x, = inputs_of("superres_small")
+    with fake.load("superres_small") as method:
         expected = method.run(x)
         refused(INVALID_ARGUMENT, lambda: method.run(x[..., :-4]), "the runtime cannot give")
         same(method.run(x), expected)
@@ -246,18 +242,16 @@ def test_static_outputs_stay(fake):
 
 @pytest.mark.parametrize("name", ["shared_undecided", "shared_outputs"])
 def test_what_a_call_does_not_say(name, fake):
-    path = MODELS / "cases" / f"{name}.pte"
-    with fake.load(path) as method:
-        refused(NOT_SUPPORTED, lambda: method.run(*inputs_of(path)), "which are which")
+    name = f"cases/{name}"
+    with fake.load(name) as method:
+        refused(NOT_SUPPORTED, lambda: method.run(*inputs_of(name)), "which are which")
 
 
 def test_two_threads_in_one_method(fake):
     """The runtime is not made for that: one of them is told."""
-    path = MODELS / "conv_mix.pte"
-    inputs = inputs_of(path)
-    with fake.load(path) as method:
+    with fake.load("conv_mix") as method:
         values = [method.values[i] for i in method.plan.instructions[0].args]
-        method.run(*inputs)
+        method.run(*inputs_of("conv_mix"))
         codes, texts = [], []
 
         def call():
@@ -296,16 +290,15 @@ def test_registered_once(fake, device):
     """Options may change while nothing is loaded; the runtime keeps the one backend."""
     register(fake, device, storage="buffer")
     assert fake.library.fake_registered() == 1
-    with fake.load(MODELS / "mlp.pte"), pytest.raises(VkrtError, match="cannot change"):
+    with fake.load("mlp"), pytest.raises(VkrtError, match="cannot change"):
         register(fake, device)
 
 
 def test_the_same_options_again(fake, device):
     """Also while programs are loaded, which go on."""
     register(fake, device, storage="buffer")
-    path = MODELS / "mlp.pte"
-    inputs = inputs_of(path)
-    with fake.load(path) as method:
+    inputs = inputs_of("mlp")
+    with fake.load("mlp") as method:
         expected = method.run(*inputs)
         register(fake, device, storage="buffer")
         same(method.run(*inputs), expected)
@@ -317,13 +310,12 @@ def test_the_same_options_again(fake, device):
     register(fake, device)
 
 
-def test_the_last_error_is_that_of_the_last_call(fake):
-    path = MODELS / "pair-dyn.pte"
-    inputs = calls_of(path)[0][0]
-    wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
+def test_the_last_error_is_that_of_the_last_call(fake, pair):
+    inputs, wrong = pair
     for _ in range(2):
-        refused(DAMAGED, lambda: fake.load(path, damage=lambda blob: blob[:100]), "FormatError")
-        with fake.load(path) as method:
+        refused(DAMAGED, lambda: fake.load("pair-dyn", damage=lambda blob: blob[:100]),
+                "FormatError")
+        with fake.load("pair-dyn") as method:
             assert vkrt.executorch.last_error() is None
             refused(INVALID_ARGUMENT, lambda: method.run(*wrong), "InputError")
             method.run(*inputs)

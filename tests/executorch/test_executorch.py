@@ -108,8 +108,7 @@ def test_three_that_compute(runtime):
     assert {reference.id for reference in plan.delegates} == {"VulkanBackend", "XnnpackBackend"}
     assert plan.operators
     with np.load(path.with_suffix(".npz")) as archive:
-        method = runtime.load_program(path).load_method("forward")
-        result, = execute(method, [archive["in0"]])
+        result, = execute(runtime.load_program(path).load_method("forward"), [archive["in0"]])
         assert relative_l2(result, archive["out0"]) <= 1e-5
 
 

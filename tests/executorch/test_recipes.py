@@ -49,6 +49,12 @@ def exporting_python(*packages):
     return python
 
 
+def run(folder, *command):
+    """Runs a command in a folder; its failure fails the test."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def with_recipe(name: str) -> str:
     """The first recipe with another one's lines in the place that the README says."""
     assert "The same with these lines in the place of `program = ..`" in SECTION
@@ -60,10 +66,7 @@ def exported(name, folder, shape=(1, 3, 64, 64)):
     """Runs a recipe in a folder; the program's path, an input and what eager PyTorch makes of it.
     """
     python = exporting_python("torch", "executorch.exir", "torchao")
-    code = with_recipe(name) + EXPECTED.replace("SHAPE", repr(shape))
-    done = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(folder, python, "-c", with_recipe(name) + EXPECTED.replace("SHAPE", repr(shape)))
     with np.load(folder / "net.npz") as arrays:
         return folder / "net.pte", arrays["x"], arrays["y"]
 
@@ -74,7 +77,6 @@ def test_the_recipes_are_found():
                             "A language model with 4-bit weights"]
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("name", "shape", "least", "most"), [
     ("", (1, 3, 64, 64), 0, 1e-5), ("fp16", (1, 3, 64, 64), 1e-5, 2e-3),
     ("Dynamic shapes", (1, 3, 40, 200), 0, 1e-5), ("8 bits", (1, 3, 64, 64), 1e-3, 0.05),
@@ -87,7 +89,6 @@ def test_networks(name, shape, least, most, device, tmp_path):
     assert y.shape == expected.shape and least <= relative_l2(y, expected) < most
 
 
-@pytest.mark.driver
 def test_a_language_model(device, tmp_path):
     """A checkpoint with small weights at random, as the README's line exports it."""
     python = exporting_python("torch", "executorch.exir", "torchao", "safetensors")
@@ -106,19 +107,16 @@ def test_a_language_model(device, tmp_path):
             "self_attn.v_proj": (32, 64), "self_attn.o_proj": (64, 64),
             "mlp.gate_proj": (128, 64), "mlp.up_proj": (128, 64),
             "mlp.down_proj": (64, 128)}.items()}
-    made = subprocess.run([python, "-c", f"""
+    run(tmp_path, python, "-c", f"""
 import torch
 from safetensors.torch import save_file
 torch.manual_seed(1)
 save_file({{f"{{name}}.weight": torch.randn(size) * 0.2 + (len(size) == 1)
             for name, size in {sizes!r}.items()}}, "checkpoint/model.safetensors")
-"""], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+""")
     line = OTHERS["A language model with 4-bit weights"]
     words = shlex.split(line.replace("FOLDER", str(folder)))
-    done = subprocess.run([python, ROOT / words[1], *words[2:]], cwd=tmp_path, capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(tmp_path, python, ROOT / words[1], *words[2:])
     with vkrt.load(tmp_path / "model.pte", device) as program:
         assert program.constants["get_max_seq_len"] == (2048,)
         ids = list(vkrt.generate(program, [1, 7, 33], max_tokens=5, ends=()))

@@ -2,26 +2,18 @@
 
 import json
 import os
-import shutil
 import subprocess
 
-import pytest
+from support import need_command
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 class Page:
-    """An open page. A context manager, which ends the browser.
-
-    Args:
-        url: of the page.
-        folder: for the browser's own files.
-    """
+    """An open page, and a folder for the browser's own files; its end ends the browser."""
 
     def __init__(self, url, folder):
-        command = next(filter(None, map(shutil.which, NAMES)), None)
-        if command is None:
-            pytest.skip(f"no headless Chromium is installed (one of {', '.join(NAMES)})")
+        command = need_command(*NAMES)
         self._read, answers = os.pipe()
         commands, self._write = os.pipe()
         # It reads commands from file descriptor 3 and writes answers to 4, each with a zero behind.
@@ -73,11 +65,10 @@ class Page:
         return answer["result"].get("value")
 
     def type(self, text):
-        """Types into what has the focus."""
+        """Types a text into what has the focus."""
         self._call("Input.insertText", self._session, text=text)
 
     def press(self, key):
-        """Presses a key such as Enter."""
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", self._session, type=kind, key=key, code=key,
                        text="\r" if key == "Enter" and kind == "keyDown" else "",

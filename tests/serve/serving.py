@@ -27,12 +27,7 @@ SECONDS = 20  # after which a test that waits has failed
 
 
 class Server:
-    """A running server.
-
-    Attributes:
-        service: what answers.
-        port: on 127.0.0.1.
-    """
+    """A running server of a service, on a port of 127.0.0.1."""
 
     def __init__(self, service, key=None, hosts=("*",)):
         self.service = service
@@ -88,7 +83,6 @@ def said(*texts):
 
 
 def wait_for(condition):
-    """Waits until something holds."""
     end = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -115,11 +109,7 @@ def serving_arrays(device, name, **limits) -> Iterator[Server]:
 
 
 class Gate:
-    """Holds up the runs of a program.
-
-    Attributes:
-        begun: runs that have reached it.
-    """
+    """Holds up the runs of a program; `begun` counts those that have reached it."""
 
     def __init__(self, program, monkeypatch):
         self.begun = 0

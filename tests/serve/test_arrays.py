@@ -2,16 +2,15 @@
 
 import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from serving import Gate, serving_arrays, wait_for
-from support import MODELS
+from support import MODELS, calls_of, examples_of, mlp_arrays
 
 import vkrt
 from vkrt.serve.arrays import JSON_LENGTH
-
-pytestmark = pytest.mark.driver
 
 
 @pytest.fixture
@@ -20,10 +19,7 @@ def server(device):
         yield running
 
 
-@pytest.fixture(scope="module")
-def arrays():
-    with np.load(MODELS / "mlp.npz") as file:
-        return file["in0"], file["out0"]
+close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
 
 
 def npy(array):
@@ -37,23 +33,23 @@ def names(server):
     return [i["name"] for i in model["inputs"]], [o["name"] for o in model["outputs"]]
 
 
-def test_run(server, arrays):
-    x, expected = arrays
+def test_run(server):
+    x, expected = mlp_arrays()
     (name,), (output,) = names(server)
     for inputs in ([x.tolist()], {name: x.tolist()}):
         status, _, answer = server.ask("/v1/run", {"inputs": inputs})
         assert status == 200
-        np.testing.assert_allclose(answer["outputs"][output], expected, rtol=1e-5, atol=1e-6)
+        close(answer["outputs"][output], expected)
     for array in (x, np.asfortranarray(x)):
         status, headers, answer = server.ask("/v1/run", npy(array))
         assert status == 200 and headers["content-type"] == "application/x-npy"
         found = np.load(io.BytesIO(answer))
         assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        close(found, expected)
 
 
-def test_the_protocol(server, arrays):
-    x, expected = arrays
+def test_the_protocol(server):
+    x, expected = mlp_arrays()
     assert server.ask("/v2")[2]["name"] == "vkrt"
     for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/net/ready", "/health"):
         assert server.ask(path)[0] == 200
@@ -66,14 +62,13 @@ def test_the_protocol(server, arrays):
         output, = answer["outputs"]
         assert status == 200 and answer["id"] == "7" and answer["model_name"] == "net"
         assert output["datatype"] == "FP32" and output["shape"] == [3, 10]
-        np.testing.assert_allclose(np.reshape(output["data"], output["shape"]), expected,
-                                   rtol=1e-5, atol=1e-6)
+        close(np.reshape(output["data"], output["shape"]), expected)
 
 
 @pytest.mark.parametrize("how", ["output", "request"])
-def test_binary_data(server, arrays, how):
+def test_binary_data(server, how):
     """As Triton's clients send it, unless they are told otherwise."""
-    x, expected = arrays
+    x, expected = mlp_arrays()
     (name,), (output,) = names(server)
     wanted = ({"outputs": [{"name": output, "parameters": {"binary_data": True}}]}
               if how == "output" else {"parameters": {"binary_data_output": True}})
@@ -85,8 +80,7 @@ def test_binary_data(server, arrays, how):
     length = int(headers[JSON_LENGTH])
     described, = json.loads(answer[:length])["outputs"]
     assert status == 200 and described["parameters"]["binary_data_size"] == len(answer) - length
-    np.testing.assert_allclose(np.frombuffer(answer[length:], np.float32).reshape(3, 10), expected,
-                               rtol=1e-5, atol=1e-6)
+    close(np.frombuffer(answer[length:], np.float32).reshape(3, 10), expected)
     for wrong in ("-1", "100000", "x"):
         assert server.ask("/v2/models/net/infer", text, {JSON_LENGTH: wrong})[0] == 400
     # The bytes are not there.
@@ -97,9 +91,7 @@ def test_sizes_that_may_be_less(device):
     with serving_arrays(device, "attention-dyn.pte") as server:
         (given,), (output,) = (server.ask("/v2/models/net")[2][k] for k in ("inputs", "outputs"))
         assert -1 in given["shape"] and -1 in output["shape"]
-        with np.load(MODELS / "attention-dyn.npz") as file:
-            key = next(key for key in file.files if key.endswith("in0"))
-            x, expected = file[key], file[key.replace("in0", "out0")]
+        ((x,), (expected,)), *_ = calls_of("attention-dyn")
         status, _, answer = server.ask("/v1/run", npy(x))
         assert status == 200
         np.testing.assert_allclose(np.load(io.BytesIO(answer)), expected, rtol=1e-4, atol=1e-5)
@@ -111,8 +103,8 @@ def test_numbers_that_are_none(server):
     assert status == 200 and np.isnan(next(iter(answer["outputs"].values()))).all()
 
 
-def test_malformed_arrays(server, arrays):
-    x, _ = arrays
+def test_malformed_arrays(server):
+    x, _ = mlp_arrays()
     (name,), _ = names(server)
     good = npy(x)
     header = good.index(b"\n") + 1
@@ -136,10 +128,10 @@ def test_malformed_arrays(server, arrays):
     assert server.ask("/v1/run", good)[0] == 200
 
 
-def test_runs_follow_one_another(server, arrays, monkeypatch):
+def test_runs_follow_one_another(server, monkeypatch):
     """Who comes when one runs and one waits is told so; who goes away is not waited for."""
     gate = Gate(server.service.program, monkeypatch)
-    body = npy(arrays[0])
+    body = npy(mlp_arrays()[0])
     request = (f"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n").encode()
     running, waiting = (server.connect(request + body) for _ in range(2))
     wait_for(lambda: server.service.turns.counts == (1, 1))
@@ -162,7 +154,7 @@ def test_inputs_of_one_value_are_left_out(device):
         status, _, answer = server.ask("/v1/run", {"inputs": inputs})
         assert status == 200, answer
         with vkrt.load(MODELS / "numbers.pte", device) as program:
-            expected = program.run(*(info.example() for info in metadata.inputs))
+            expected = program.run(*examples_of(program))
         for found, value in zip(answer["outputs"].values(), expected, strict=True):
             assert found is value is None or np.allclose(found, value, rtol=1e-6)
         # The protocol has no None.

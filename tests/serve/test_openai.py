@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from serving import said, serving_text
-from support import in_threads, write_letters
+from support import in_threads, raising, write_letters
 
 import vkrt
 from vkrt.serve.service import Results
@@ -15,7 +15,6 @@ from vkrt.text.answer import Answer
 from vkrt.text.model import Session
 from vkrt.vk import live_objects
 
-pytestmark = pytest.mark.driver
 CLIENTS = 32
 
 
@@ -23,6 +22,20 @@ CLIENTS = 32
 def server(device, tmp_path):
     with serving_text(device, tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def client(server):
+    return server.client()
+
+
+def chat(client, *texts, **options):
+    """What is answered in a conversation."""
+    return client.chat.completions.create(model="llama", messages=said(*texts), **options)
+
+
+def complete(client, prompt="w7 w33 w20", **options):
+    return client.completions.create(model="llama", prompt=prompt, **options)
 
 
 @pytest.fixture
@@ -38,8 +51,7 @@ def expected(server):
     return follows
 
 
-def test_models(server):
-    client = server.client()
+def test_models(client):
     model, = client.models.list().data
     assert model.id == "llama" and client.models.retrieve("llama").id == "llama"
     openai = pytest.importorskip("openai")
@@ -49,80 +61,63 @@ def test_models(server):
         client.completions.create(model="other", prompt="w1")
 
 
-def test_a_turn_of_a_conversation(server, expected):
+def test_a_turn_of_a_conversation(client, expected):
     text, ids = expected("w1 w9 w10 w2 w1", 6)
-    client = server.client()
-    answer = client.chat.completions.create(model="llama", messages=said("w9 w10"), temperature=0,
-                                            max_completion_tokens=6)
+    answer = chat(client, "w9 w10", temperature=0, max_completion_tokens=6)
     choice, = answer.choices
     assert choice.message.content == text and choice.message.role == "assistant"
     assert choice.finish_reason == "length" and answer.usage.completion_tokens == len(ids) == 6
     assert answer.usage.prompt_tokens == 5 and answer.usage.total_tokens == 11
-    parts = [{"role": "user", "content": [{"type": "text", "text": "w9 "},
-                                          {"type": "text", "text": "w10"}]}]
-    answer = client.chat.completions.create(model="llama", messages=parts, temperature=0,
-                                            max_tokens=6)
+    parts = [{"type": "text", "text": text} for text in ("w9 ", "w10")]
+    answer = chat(client, parts, temperature=0, max_tokens=6)
     assert answer.choices[0].message.content == text
 
 
-def test_a_text_goes_on(server, expected):
+def test_a_text_goes_on(client, expected):
     text, _ = expected("w7 w33 w20", 6)
-    client = server.client()
     for prompt in ("w7 w33 w20", ["w7 w33 w20"], [7, 33, 20], [[7, 33, 20]]):
-        answer = client.completions.create(model="llama", prompt=prompt, temperature=0,
-                                           max_tokens=6)
+        answer = complete(client, prompt, temperature=0, max_tokens=6)
         assert answer.choices[0].text == " " + text
     # To the end of the context, of which the last token is not read
-    answer = client.completions.create(model="llama", prompt="w7 w33 w20", temperature=0)
+    answer = complete(client, temperature=0)
     assert answer.choices[0].finish_reason in ("length", "stop")
     assert answer.usage.total_tokens <= 25
     stop = f"{text.split()[2]} {text.split()[3][:1]}"
-    answer = client.completions.create(model="llama", prompt="w7 w33 w20", temperature=0,
-                                       max_tokens=6, stop=[stop, "nothing"])
+    answer = complete(client, temperature=0, max_tokens=6, stop=[stop, "nothing"])
     assert answer.choices[0].text == (" " + text).split(stop)[0]
     assert answer.choices[0].finish_reason == "stop"
 
 
-def test_streams_are_the_same_text(server):
-    client = server.client()
-    options = {"model": "llama", "temperature": 0, "max_tokens": 6}
-    whole = client.chat.completions.create(messages=said("w9 w10"), **options)
-    chunks = list(client.chat.completions.create(messages=said("w9 w10"), stream=True,
-                                                 stream_options={"include_usage": True}, **options))
-    *chunks, last = chunks
-    pieces = [chunk.choices[0].delta.content or "" for chunk in chunks]
-    assert "".join(pieces) == whole.choices[0].message.content and len(list(filter(None,
-                                                                                    pieces))) == 6
+def test_streams_are_the_same_text(client):
+    options = {"temperature": 0, "max_tokens": 6}
+    whole = chat(client, "w9 w10", **options)
+    *chunks, last = chat(client, "w9 w10", stream=True, stream_options={"include_usage": True},
+                         **options)
+    pieces = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices[0].delta.content]
+    assert "".join(pieces) == whole.choices[0].message.content and len(pieces) == 6
     assert chunks[0].choices[0].delta.role == "assistant"
     assert chunks[-1].choices[0].finish_reason == "length" and last.usage.completion_tokens == 6
-    whole = client.completions.create(prompt="w7 w33", **options)
-    chunks = list(client.completions.create(prompt="w7 w33", stream=True, **options))
+    whole = complete(client, "w7 w33", **options)
+    chunks = list(complete(client, "w7 w33", stream=True, **options))
     assert "".join(chunk.choices[0].text for chunk in chunks) == whole.choices[0].text
     assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
 
 
-def test_seeds_and_choices(server):
-    client = server.client()
-
+def test_seeds_and_choices(client):
     def text(seed, **extra):
-        return client.completions.create(
-            model="llama", prompt="w7 w33 w20", max_tokens=8, seed=seed, temperature=3,
-            top_p=0.99, extra_body={"top_k": 40, "min_p": 0.001, "repeat_penalty": 1.1, **extra}
-        ).choices[0].text
+        extra = {"top_k": 40, "min_p": 0.001, "repeat_penalty": 1.1, **extra}
+        return complete(client, max_tokens=8, seed=seed, temperature=3, top_p=0.99,
+                        extra_body=extra).choices[0].text
 
     assert text(1) == text(1) != text(2) and text(-1) == text(-1)
     assert text(1, top_k=1) == text(2, top_k=1)
 
 
-def test_what_an_earlier_conversation_has_read(server):
+def test_what_an_earlier_conversation_has_read(client):
     """A turn reads only what is new, also after those of others, as long as there are states."""
-    client = server.client()
-    options = {"model": "llama", "temperature": 0, "max_tokens": 3}
-
     def turn(*texts):
-        answer = client.chat.completions.create(messages=said(*texts), **options)
-        usage = answer.usage
-        return answer.choices[0].message.content, usage.prompt_tokens_details.cached_tokens
+        answer = chat(client, *texts, temperature=0, max_tokens=3)
+        return answer.choices[0].message.content, answer.usage.prompt_tokens_details.cached_tokens
 
     first, cached = turn("w9 w10")
     assert cached == 0
@@ -146,9 +141,7 @@ def test_many_clients_at_once(server, expected):
 
     def talk(client, text, is_streamed):
         try:
-            answer = client.chat.completions.create(
-                model="llama", messages=said(text), temperature=0, max_tokens=8,
-                stream=is_streamed)
+            answer = chat(client, text, temperature=0, max_tokens=8, stream=is_streamed)
             found = ("".join(c.choices[0].delta.content or "" for c in answer) if is_streamed
                      else answer.choices[0].message.content)
             if found != texts[text]:
@@ -163,8 +156,8 @@ def test_many_clients_at_once(server, expected):
                      for n, (client, text) in enumerate(zip(clients, texts))))
         assert not failures
         gc.collect()
-        kept = [sum(isinstance(o, kind) for o in gc.get_objects()) for kind in (Answer, Results,
-                                                                               Session)]
+        kept = [sum(isinstance(o, kind) for o in gc.get_objects())
+                for kind in (Answer, Results, Session)]
         return kept, server.service.program.memory.phases[-1].device, live_objects()
 
     first = rounds()
@@ -178,8 +171,7 @@ def test_many_clients_at_once(server, expected):
 def test_a_template_that_cannot_be_used(device, tmp_path, template):
     """Texts without one go on."""
     with serving_text(device, tmp_path) as server:
-        tokenizer = server.service.conversations.tokenizer
-        tokenizer._config.pop("chat_template")
+        server.service.conversations.tokenizer._config.pop("chat_template")
         if template is not None:
             (tmp_path / "chat_template.jinja").write_text(template)
         status, _, body = server.ask("/v1/chat/completions", {"messages": said("w7")})
@@ -189,11 +181,9 @@ def test_a_template_that_cannot_be_used(device, tmp_path, template):
 
 
 def test_what_vkrt_does_not_do_is_the_requests_fault(device, tmp_path, monkeypatch):
-    def unsupported(*_arguments):
-        raise vkrt.UnsupportedError("no such thing")
-
     with serving_text(device, tmp_path) as server:
-        monkeypatch.setattr(server.service.conversations, "answer", unsupported)
+        monkeypatch.setattr(server.service.conversations, "answer",
+                            raising(vkrt.UnsupportedError, "no such thing"))
         status, _, body = server.ask("/v1/completions", {"prompt": "w7"})
         assert status == 400 and body["error"] == {
             "message": "no such thing", "type": "invalid_request_error", "param": None,
@@ -208,18 +198,15 @@ def test_an_answer_of_a_schema(device, tmp_path):
     form = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
     with serving_text(device, tmp_path, write=write_letters) as server:
         client = server.client()
-        answer = client.chat.completions.create(model="llama", messages=said("a"), seed=1,
-                                                response_format=form)
+        answer = chat(client, "a", seed=1, response_format=form)
         assert json.loads(answer.choices[0].message.content)["w"] in ("yes", "no")
         assert answer.choices[0].finish_reason == "stop"
-        answer = client.chat.completions.create(model="llama", messages=said("a"), seed=1,
-                                                response_format={"type": "json_object"})
+        answer = chat(client, "a", seed=1, response_format={"type": "json_object"})
         assert answer.choices[0].message.content.startswith("{")
-        answer = client.completions.create(model="llama", prompt="a", seed=1, extra_body={
-            "grammar": 'root ::= "no" | "yes"'})
+        answer = complete(client, "a", seed=1, extra_body={"grammar": 'root ::= "no" | "yes"'})
         assert answer.choices[0].text in ("yes", "no")
         openai = pytest.importorskip("openai")
         for extra in ({"grammar": 'root ::= ("a"'}, {"response_format": {
                 "type": "json_schema", "json_schema": {"schema": {"type": "nothing"}}}}):
             with pytest.raises(openai.BadRequestError, match="gbnf: |json_schema: "):
-                client.completions.create(model="llama", prompt="a", extra_body=extra)
+                complete(client, "a", extra_body=extra)

@@ -5,15 +5,16 @@ import json
 import re
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 from serving import Gate, serving_text, wait_for
+from support import raising
 
 import vkrt
 from vkrt.serve import service as services
 
-pytestmark = pytest.mark.driver
 CHAT = "/v1/chat/completions"
 TURN = {"messages": [{"role": "user", "content": "w9 w10"}], "temperature": 0, "max_tokens": 6}
 
@@ -29,21 +30,11 @@ def gate(server, monkeypatch):
     return Gate(server.service.program, monkeypatch)
 
 
-class Asking(threading.Thread):
-    """A request in a thread of its own; `result` is what `Server.ask` returns."""
-
-    def __init__(self, server, **changes):
-        super().__init__()
-        self._arguments = server, {**TURN, **changes}
-        self.start()
-
-    def run(self):
-        server, body = self._arguments
-        self.result = server.ask(CHAT, body)
-
-    def status(self):
-        self.join()
-        return self.result[0]
+@pytest.fixture
+def begin():
+    """Begins a request in a thread of its own: what `Server.ask` returns, as a future."""
+    with ThreadPoolExecutor(4) as pool:
+        yield lambda server, **changes: pool.submit(server.ask, CHAT, {**TURN, **changes})
 
 
 def sent(body, **headers):
@@ -64,10 +55,10 @@ def works(server):
     return status == 200 and answer["choices"][0]["message"]["content"] == "w58 w52 w6 w5 w5 w5"
 
 
-def test_more_than_may_wait(server, gate):
-    first = [Asking(server) for _ in range(2)]
+def test_more_than_may_wait(server, gate, begin):
+    first = [begin(server) for _ in range(2)]
     wait_for(lambda: server.service.turns.counts[0] == 2)
-    waiting = [Asking(server) for _ in range(2)]
+    waiting = [begin(server) for _ in range(2)]
     wait_for(lambda: server.service.turns.counts == (2, 2))
     status, headers, answer = server.ask(CHAT, TURN)
     assert status == 429 and headers["retry-after"] == "1"
@@ -75,7 +66,7 @@ def test_more_than_may_wait(server, gate):
     status, _, metrics = server.ask("/metrics")
     assert b"vkrt_requests_running 2\n" in metrics and b"vkrt_requests_waiting 2\n" in metrics
     gate.open()
-    assert [asking.status() for asking in (*first, *waiting)] == [200] * 4
+    assert [request.result()[0] for request in (*first, *waiting)] == [200] * 4
     assert works(server)
     wait_for(lambda: idle(server))
 
@@ -86,22 +77,23 @@ def test_a_job_more_than_the_running_ones_need_not_wait(device, tmp_path):
         assert all(works(server) for _ in range(3))
 
 
-def test_the_time_of_a_request(device, tmp_path, monkeypatch):
+def test_the_time_of_a_request(device, tmp_path, monkeypatch, begin):
     """What runs ends where it is, what waits is told."""
     with serving_text(device, tmp_path, count=1, seconds=0.5) as server:
         gate = Gate(server.service.program, monkeypatch)
-        running = Asking(server)
+        running = begin(server)
         wait_for(lambda: gate.begun)
-        waiting, stream = Asking(server), Asking(server, stream=True)
+        waiting, stream = begin(server), begin(server, stream=True)
         wait_for(lambda: server.service.turns.counts == (1, 2))
         threading.Event().wait(0.6)
         gate.open()
-        assert running.status() == 200 and waiting.status() == 503
-        choice, = running.result[2]["choices"]
+        (status, _, answer), (waited, _, refusal) = running.result(), waiting.result()
+        assert status == 200 and waited == 503
+        choice, = answer["choices"]
         assert choice["finish_reason"] == "length" and choice["message"]["content"] == ""
-        assert "other requests took all the time" in waiting.result[2]["error"]["message"]
-        stream.join()
-        assert b'"error"' in stream.result[2] and b"[DONE]" not in stream.result[2]
+        assert "other requests took all the time" in refusal["error"]["message"]
+        said = stream.result()[2]
+        assert b'"error"' in said and b"[DONE]" not in said
         # The state of an answer that was cut off is as good as any.
         monkeypatch.undo()
         wait_for(lambda: idle(server))
@@ -254,31 +246,26 @@ def test_a_run_that_fails(server, monkeypatch):
 
 
 def test_a_device_that_is_lost(server, monkeypatch):
-    def lost(*_arguments, **_further):
-        raise vkrt.DeviceLostError("the device was lost")
-
-    monkeypatch.setattr(server.service.program, "run", lost)
+    monkeypatch.setattr(server.service.program, "run",
+                        raising(vkrt.DeviceLostError, "the device was lost"))
     assert server.ask(CHAT, TURN)[0] == 500
     assert server.ask("/health")[::2] == (503, {"status": "the device was lost"})
     assert server.ask(CHAT, TURN)[0] == 503
 
 
-def test_a_server_that_ends(server, gate):
+def test_a_server_that_ends(server, gate, begin):
     """Whoever is answered, or waits, is told; nobody is waited for."""
-    asking = [Asking(server, stream=n % 2 == 0) for n in range(4)]
+    requests = [begin(server, stream=n % 2 == 0) for n in range(4)]
     wait_for(lambda: server.service.turns.counts == (2, 2) and gate.begun == 1)
     server.service.turns.end()
     gate.let()
-    for stream in asking[::2]:
-        assert stream.status() == 200
-        assert b"the server has ended" in stream.result[2] and b"[DONE]" not in stream.result[2]
-    for whole in asking[1::2]:
-        assert whole.status() == 503
-        assert whole.result[2]["error"]["message"] == "the server has ended"
-    # Whoever comes now shall not try again.
-    status, _, answer = server.ask(CHAT, TURN)
-    assert status == 503 and answer["error"]["message"] == "the server has ended"
-    assert gate.begun == 1
+    for stream in requests[::2]:
+        status, _, said = stream.result()
+        assert status == 200 and b"the server has ended" in said and b"[DONE]" not in said
+    for whole in requests[1::2]:
+        status, _, answer = whole.result()
+        assert status == 503 and answer["error"]["message"] == "the server has ended"
+    assert server.ask(CHAT, TURN)[0] == 429 and gate.begun == 1
 
 
 def test_metrics(server):

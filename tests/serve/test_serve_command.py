@@ -14,8 +14,6 @@ import pytest
 import serving  # noqa: F401  skips where the packages are not installed
 from support import MODELS, write_tokenizer
 
-from vkrt.cli.main import main
-
 pytestmark = pytest.mark.driver
 LLAMA, MLP = str(MODELS / "llama.pte"), str(MODELS / "mlp.pte")
 
@@ -61,14 +59,12 @@ def test_a_language_model(tmp_path, number, code):
 def test_a_network():
     with started(MLP, "--port", 0, "--host", "localhost") as (_, name, url):
         assert name == "mlp"
-        answer = ask(f"{url}/v1/run", {"inputs": [[[0.0] * 30] * 3]})
-        assert len(answer["outputs"]) == 1
+        assert len(ask(f"{url}/v1/run", {"inputs": [[[0.0] * 30] * 3]})["outputs"]) == 1
 
 
-def test_a_key_where_others_can_ask(capsys):
+def test_a_key_where_others_can_ask(error_of):
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.invalid"):
-        assert main(["serve", MLP, "--host", host]) == 2
-        assert "clients need a key; set VKRT_API_KEY" in capsys.readouterr().err
+        assert "clients need a key; set VKRT_API_KEY" in error_of(2, "serve", MLP, "--host", host)
     with started(MLP, "--port", 0, "--host", "0.0.0.0", VKRT_API_KEY="sesame") as (_, _, url):
         url = url.replace("0.0.0.0", "127.0.0.1")
         assert ask(f"{url}/v2", key="sesame")["name"] == "vkrt"
@@ -77,22 +73,19 @@ def test_a_key_where_others_can_ask(capsys):
             ask(f"{url}/v2")
 
 
-def test_what_does_not_fit(capsys, tmp_path, monkeypatch):
+def test_what_does_not_fit(error_of, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert main(["serve", MLP, "--port", port]) == 1
-        assert f"--port {port}: " in capsys.readouterr().err
-    assert main(["serve", MLP, "--host", "192.0.2.1", "--api-key", "x"]) == 1
-    assert main(["serve", MLP, "--host", "no such name", "--api-key", "x"]) == 1
-    assert "--host no such name" in capsys.readouterr().err
+        port = taken.getsockname()[1]
+        assert f"--port {port}: " in error_of(1, "serve", MLP, "--port", port)
+    error_of(1, "serve", MLP, "--host", "192.0.2.1", "--api-key", "x")
+    error = error_of(1, "serve", MLP, "--host", "no such name", "--api-key", "x")
+    assert "--host no such name" in error
     for option, value in (("--port", "70000"), ("--conversations", "0"), ("--queue", "-1"),
                           ("--max-tokens", "0"), ("--max-seconds", "nan"), ("--max-body", "large")):
-        assert main(["serve", MLP, "--port", "0", option, value]) == 2
-        assert value in capsys.readouterr().err
-    assert main(["serve", LLAMA, "--port", "0", "--tokenizer", str(tmp_path)]) == 2
-    assert "tokenizer.json" in capsys.readouterr().err
-    assert main(["serve", str(tmp_path / "nothing.pte"), "--port", "0"]) == 1
+        assert value in error_of(2, "serve", MLP, "--port", "0", option, value)
+    error = error_of(2, "serve", LLAMA, "--port", "0", "--tokenizer", tmp_path)
+    assert "tokenizer.json" in error
+    error_of(1, "serve", tmp_path / "nothing.pte", "--port", "0")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert main(["serve", MLP]) == 1
-    error = capsys.readouterr().err
+    error = error_of(1, "serve", MLP)
     assert "needs the package uvicorn, " in error and "pip install '.[serve]'" in error
