@@ -17,24 +17,7 @@ from support import same_bits
 import vkrt
 
 
-@contextmanager
-def opened(core, path, method="forward", run_kernel=None):
-    """A runner, a function that makes sure of a status, and the error; `run_kernel`, a
-    `RunHostKernel` of the core's, runs the kernels of the host."""
-    error, runner = Error(), ctypes.c_void_p()
-
-    def check(status):
-        assert status == 0, (status, error.text)
-
-    check(core.vkrt_open_runner(str(path).encode(), method.encode(), run_kernel,
-                                ctypes.byref(runner), ctypes.byref(error)))
-    try:
-        yield runner, check, ctypes.byref(error)
-    finally:
-        core.vkrt_close_runner(runner)
-
-
-def as_on_device(values):
+def on_device(values):
     """Contiguous arrays of the dtypes that devices have."""
     narrow = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
     return [np.ascontiguousarray(x, narrow.get(x.dtype, x.dtype)) for x in values]

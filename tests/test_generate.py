@@ -37,15 +37,6 @@ def session(load):
     return begun
 
 
-@pytest.fixture
-def terminal():
-    """What somebody types at, and the standard input of a command."""
-    ends = pty.openpty()
-    yield ends
-    for end in ends:
-        os.close(end)
-
-
 def turns_of(result):
     code, out, err = result
     assert code == 0 and err == ""
@@ -183,13 +174,6 @@ def test_other_files_are_neither_read_nor_written_over(words, error_of, tmp_path
     error_of(1, *loading, tmp_path / "nothing")
 
 
-@pytest.fixture
-def session(load):
-    session = Session(LanguageModel(load("llama")))
-    session.add([1, 2, 3])
-    return session
-
-
 def test_a_session_of_another_model(session, tmp_path):
     file = tmp_path / "a.session"
     session.logits()
@@ -280,7 +264,7 @@ def test_commands_of_a_conversation(words, run_vkrt, tmp_path):
     assert said["prompt_tokens"] == 5
 
 
-def test_a_conversation_longer_than_the_context(words, terminal):
+def test_a_conversation_longer_than_the_context(words):
     """Somebody at a terminal is told, and may begin anew."""
     long = " ".join(["w9"] * 30)
     done = at_terminal([*words, "--chat"], f"{long}\n/clear\nw9\n/bye\n")

@@ -102,6 +102,21 @@ def test_table_and_json(load, on_host):
     assert data["operators"][0]["seconds"] == max(t["seconds"] for t in data["operators"])
 
 
+@pytest.mark.parametrize("name", ["buffers", "counted"])
+def test_states_change_as_by_so_many_runs(load, name):
+    """One run that is not timed, and those that are; also where the data decide sizes."""
+    program = load(name)
+    inputs, _ = calls_of(name, "step")[0]
+    program.profile(*inputs, repeat=2)
+    profiled = program.save_state()
+    program.reset_state()
+    for number in range(1, 5):
+        program.run(*inputs)
+        state = program.save_state()
+        is_same = all(np.array_equal(profiled[key], value) for key, value in state.items())
+        assert is_same == (number == 3)
+
+
 def test_wrong_arguments(device):
     with vkrt.load(MODELS / "mlp.pte", device) as program:
         x = np.zeros((3, 30), np.float32)

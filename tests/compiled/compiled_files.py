@@ -5,22 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
-import numpy as np
-
 from vkrt.compiled.file import HEAD, read
 from vkrt.compiler.description import Description
 from vkrt.executable import rows
 from vkrt.graph.graph import Graph
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
-
-
-def random_inputs(metadata) -> list:
-    """Random numbers, the same every time, where inputs are floats; else examples."""
-    chance = np.random.default_rng(1)
-    return [chance.standard_normal(info.sizes).astype(info.dtype)
-            if info.dtype.startswith("float") and not info.fixed else info.example()
-            for info in metadata.inputs]
 
 
 def smaller(info) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import core_runner
 import numpy as np
 import pytest
 from compiled_files import rewritten, smaller
-from program_samples import program_of
+from program_samples import changed, program_of
 from support import MODELS, inputs_of, need_model, raising, run_python, same_bits
 
 import vkrt
@@ -245,12 +245,10 @@ def executable(device, compiled_of):
 
 def with_dispatch(executable, **changes):
     """The same with its first dispatch changed."""
-    first, *others = executable.execution.submissions
-    number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
-    commands = list(first.commands)
-    commands[number] = commands[number]._replace(**changes)
-    submissions = (first._replace(commands=tuple(commands)), *others)
-    return executable._replace(execution=executable.execution._replace(submissions=submissions))
+    commands = executable.execution.submissions[0].commands
+    number = next(i for i, c in enumerate(commands) if isinstance(c, DispatchCommand))
+    return changed(executable, f"execution.submissions.0.commands.{number}",
+                   commands[number]._replace(**changes))
 
 
 def with_block(executable, **changes):
