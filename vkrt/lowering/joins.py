@@ -17,6 +17,8 @@ class Joins:
         # strip -> the whole, the dimension, the first of its rows there
         self._places: dict[Tensor, tuple[Tensor, int, int]] = {}
         self._wholes: dict[Tensor, Operand] = {}
+        # Wholes of which some strip begins within four rows, which must not lie in one texel then
+        self._unaligned: set[Tensor] = set()
         # The host reads these results row by row.
         self._results = {value for value in graph.outputs if isinstance(value, Tensor)}
         for node in graph.nodes:
@@ -25,6 +27,8 @@ class Joins:
                 start = 0
                 for strip in strips:
                     self._places[strip] = node.outs[0], dim, start
+                    if start % 4:
+                        self._unaligned.add(node.outs[0])
                     start += strip.sizes[dim]
 
     def place(self, cx, tensor: Tensor, order: tuple[int, ...]) -> Operand | None:
@@ -33,7 +37,7 @@ class Joins:
         if tensor not in self._places:
             return None
         whole, dim, start = self._places[tensor]
-        operand = self._whole(cx, whole, order)
+        operand = self._whole(cx, whole, dim, order)
         if operand.order != tuple(order):
             return None
         offset = part_offset(cx, operand, dim, start, tensor.sizes[dim])
@@ -46,7 +50,7 @@ class Joins:
             if tensor in self._places:
                 whole, dim, start = self._places[tensor]
                 source = cx.read(tensor)
-                operand = self._whole(cx, whole, source.order)
+                operand = self._whole(cx, whole, dim, source.order)
                 if source.storage is not operand.storage:
                     put(cx, operand, source, dim, start)
 
@@ -54,9 +58,13 @@ class Joins:
         """The operand of a tensor whose strips have all been made."""
         return self._wholes[whole]
 
-    def _whole(self, cx, whole: Tensor, order: tuple[int, ...]) -> Operand:
-        if whole in self._results and whole.sizes[-1] % 4 == 0 and cx.storage != "texture3d":
-            order = row_major(whole.rank)
+    def _whole(self, cx, whole: Tensor, dim: int, order: tuple[int, ...]) -> Operand:
+        """The operand of a tensor that is joined along a dimension: in the order of its first
+        strip, unless its rows are along texels there and a strip does not begin with a texel."""
         if whole not in self._wholes:
+            if whole in self._results and whole.sizes[-1] % 4 == 0 and cx.storage != "texture3d":
+                order = row_major(whole.rank)
+            if order[-1] == dim and whole in self._unaligned:
+                order = (*order[:-2], dim, order[-2])
             self._wholes[whole] = cx.temporary(whole.sizes, whole.dtype, order)
         return self._wholes[whole]
