@@ -98,14 +98,27 @@ cdef extern void describe_memory "vkrt_describe_memory"(
 cdef extern void close_device "vkrt_close_device"(Device* device) noexcept nogil
 
 
-# Every child retains the device before it creates its handle, then asks `check_created`, which
-# releases the device again where that failed; `count_destroyed` after it destroyed the handle. So
-# the device stays until the last child is gone, even when it was closed.
+# A child is an object that retains the device, which stays until the last child is gone, even when
+# it was closed. Where `create_child` fails the handle is VK_NULL_HANDLE; `destroy_child` does
+# nothing for such a handle, and leaves one.
+#   kind: from BUFFER on
+#   info: the struct VkXCreateInfo of that kind
+cdef extern int create_child "vkrt_create_child"(
+    Device* device, Kind kind, const void* info, uint64_t* handle, Error* error) noexcept nogil
+cdef extern void destroy_child "vkrt_destroy_child"(
+    Device* device, Kind kind, uint64_t* handle) noexcept nogil
+# The same for what retains nothing; whether there was a handle.
+cdef extern int create_handle "vkrt_create_handle"(
+    Device* device, Kind kind, const void* info, uint64_t* handle, Error* error) noexcept nogil
+cdef extern bint destroy_handle "vkrt_destroy_handle"(
+    Device* device, Kind kind, uint64_t* handle) noexcept nogil
+# For children that are made otherwise: `retain_device` comes before that, then `check_created`,
+# which releases the device again where it failed; `count_destroyed` comes after the end of one.
 cdef extern int retain_device "vkrt_retain_device"(Device* device, Error* error) noexcept nogil
 cdef extern int check_created "vkrt_check_created"(
     Device* device, int result, Kind kind, const char* call, Error* error) noexcept nogil
 cdef extern void count_destroyed "vkrt_count_destroyed"(Device* device, Kind kind) noexcept nogil
-# What `count_destroyed` counts, for kinds that retain nothing
+# The same for what retains nothing
 cdef extern void uncount "vkrt_uncount"(const Device* device, Kind kind) noexcept nogil
 # Whether calls may reach the driver, for those that do not go through the table.
 cdef inline bint reaches_driver(const Device* device) noexcept nogil:

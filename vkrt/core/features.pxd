@@ -3,12 +3,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from vkrt.core.vulkan cimport (
-    VkPhysicalDevice16BitStorageFeatures, VkPhysicalDevice8BitStorageFeatures,
-    VkPhysicalDeviceFeatures2, VkPhysicalDeviceMaintenance4Features,
-    VkPhysicalDeviceShaderFloat16Int8Features, VkPhysicalDeviceShaderIntegerDotProductFeatures,
-    VkPhysicalDeviceTimelineSemaphoreFeatures,
-)
+from vkrt.core.vulkan cimport VkPhysicalDeviceFeatures2, VkStructureType
 
 cdef extern from * nogil:
     """
@@ -30,25 +25,24 @@ cdef extern from * nogil:
       const char* field;
       const char* extension;
       uint32_t version;
+      VkStructureType type;
+      size_t struct_offset;
       size_t offset;
     } VkrtFeature;
     #endif
     """
     ctypedef struct FeatureChain "VkrtFeatureChain":
         VkPhysicalDeviceFeatures2 core
-        VkPhysicalDevice16BitStorageFeatures storage16
-        VkPhysicalDevice8BitStorageFeatures storage8
-        VkPhysicalDeviceShaderFloat16Int8Features float16_int8
-        VkPhysicalDeviceTimelineSemaphoreFeatures timeline
-        VkPhysicalDeviceMaintenance4Features maintenance4
-        VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product
     ctypedef struct Feature "VkrtFeature":
         const char* name  # vkrt's; "" where an extension allows nothing that has a name
         const char* vulkan_struct  # of Vulkan, whose `field` it is; "" where an extension allows it
         const char* field
         const char* extension  # which has the struct; "" where Vulkan 1.1 does
         uint32_t version  # of Vulkan, which has the struct without the extension; 0: none has
-        size_t offset  # of the field (a VkBool32) in the chain
+        # Of the struct: its `sType`, and where it is in the chain; where the field is, a VkBool32
+        VkStructureType type
+        size_t struct_offset
+        size_t offset
 
 
 # Has to hold for every extension of a device; `data` is the caller's.

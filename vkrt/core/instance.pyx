@@ -52,7 +52,6 @@ cdef extern from * nogil:
         uint32_t count
         const void* values
     ctypedef struct LayerSettings "VkrtLayerSettings":
-        VkStructureType sType
         const void* pNext
         uint32_t count
         const LayerSetting* settings
@@ -140,27 +139,25 @@ cdef void add_extension(Wish* wish, const char* name) noexcept nogil:
 cdef int write_wish(PFN_vkGetInstanceProcAddr entry, Wish* wish, Error* error) noexcept nogil:
     cdef Extensions extensions
     cdef uint32_t version = 0
+    cdef int status
     memset(wish, 0, sizeof(wish[0]))
     if library_version(entry, &version, error):
         return error.status
-    wish.application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO
+    clear_struct(&wish.application, VK_STRUCTURE_TYPE_APPLICATION_INFO)
     wish.application.pApplicationName = b"vkrt"
     wish.application.pEngineName = b"vkrt"
     wish.application.apiVersion = min(version, <uint32_t>VK_API_VERSION_1_3)
-    wish.info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+    clear_struct(&wish.info, VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO)
     wish.info.pApplicationInfo = &wish.application
     wish.info.ppEnabledExtensionNames = wish.extensions
     wish.info.ppEnabledLayerNames = wish.layers
-    if list_extensions(entry, NULL, &extensions, error) == VKRT_OK:
-        if has_extension(&extensions, b"VK_KHR_portability_enumeration"):
-            # Drivers that are not fully conformant (over Metal) are listed only on request.
-            add_extension(wish, b"VK_KHR_portability_enumeration")
-            wish.info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
-    else:
-        free(extensions.found)
-        return error.status
+    status = list_extensions(entry, NULL, &extensions, error)
+    if status == VKRT_OK and has_extension(&extensions, b"VK_KHR_portability_enumeration"):
+        # Drivers that are not fully conformant (over Metal) are listed only on request.
+        add_extension(wish, b"VK_KHR_portability_enumeration")
+        wish.info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
     free(extensions.found)
-    return VKRT_OK
+    return status
 
 
 cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
@@ -187,7 +184,7 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     elif has_extension(&offered, b"VK_EXT_validation_features"):
         add_extension(wish, b"VK_EXT_validation_features")
         wish.synchronization = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
-        wish.features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
+        clear_struct(&wish.features, VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT)
         wish.features.pNext = wish.info.pNext
         wish.features.enabledValidationFeatureCount = 1
         wish.features.pEnabledValidationFeatures = &wish.synchronization
@@ -262,12 +259,11 @@ cdef int acquire_instance(Instance** instance, Error* error) noexcept nogil:
         made = new_instance(error)
         if made == NULL:
             status = error.status
+        elif create(made, error):
+            status = error.status
+            destroy(made)
         else:
-            status = create(made, error)
-            if status == VKRT_OK:
-                shared = made
-            else:
-                destroy(made)
+            shared = made
     instance[0] = shared if status == VKRT_OK else NULL
     unlock_instance()
     return status
@@ -311,7 +307,6 @@ cdef void release_instance(Instance* instance) noexcept nogil:
 cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexcept nogil:
     """Newer layers look at what shaders do only when asked to."""
     cdef int index
-    memset(settings, 0, sizeof(settings[0]))
     memset(named, 0, 2 * sizeof(named[0]))
     named[0].name = b"validate_sync"
     named[1].name = b"syncval_shader_accesses_heuristic"
@@ -319,6 +314,6 @@ cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexce
         named[index].layer = b"VK_LAYER_KHRONOS_validation"
         named[index].count = 1
         named[index].values = &yes
-    settings.sType = LAYER_SETTINGS
+    clear_struct(settings, LAYER_SETTINGS)
     settings.count = 2
     settings.settings = named

@@ -3,7 +3,7 @@
 
 from libc.stdio cimport fprintf, snprintf, stderr
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset, strcmp, strdup, strlen, strstr
+from libc.string cimport strcmp, strdup, strlen, strstr
 
 from vkrt.core.threads cimport (
     pthread_atfork, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock,
@@ -31,8 +31,7 @@ cdef void describe_messenger(VkDebugUtilsMessengerCreateInfoEXT* info) noexcept 
     global renews_lock
     if not renews_lock and pthread_atfork(NULL, NULL, renew_lock) == 0:
         renews_lock = True
-    memset(info, 0, sizeof(info[0]))
-    info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT
+    clear_struct(info, VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT)
     info.messageSeverity = (VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
                             | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
     info.messageType = (VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT
