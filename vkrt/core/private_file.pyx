@@ -144,13 +144,13 @@ cdef bint is_left_over(const char* name, const char* part) noexcept nogil:
     return writer > 0 and kill(<int>writer, 0) != 0 and errno == ESRCH
 
 
-cdef int open_again(int directory) noexcept nogil:
-    """With a place of its own in the list of the folder"""
-    return openat(directory, b".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+cdef void* entries_of(int directory) noexcept nogil:
+    """The entries of a folder from the first on, for `readdir`"""
+    return fdopendir(openat(directory, b".", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
 
 
 cdef void remove_left_over(int directory, const char* part) noexcept nogil:
-    cdef void* entries = fdopendir(open_again(directory))
+    cdef void* entries = entries_of(directory)
     cdef dirent* entry
     if entries == NULL:
         return
@@ -224,7 +224,7 @@ cdef bint has_suffix(const char* name, const char* suffix) noexcept nogil:
 # The bytes of the files of a kind; the one that was written longest ago, but for `keep`
 cdef uint64_t look_through(int directory, const char* keep, const char* suffix, char* oldest,
                            uint64_t* oldest_size) noexcept nogil:
-    cdef void* entries = fdopendir(open_again(directory))
+    cdef void* entries = entries_of(directory)
     cdef dirent* entry
     cdef FileStatus status
     cdef uint64_t total = 0
