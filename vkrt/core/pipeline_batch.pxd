@@ -12,11 +12,15 @@ cdef enum:
     MAX_THREADS = 16
 
 
+cdef struct BatchedPipeline:
+    Recipe recipe
+    VkPipeline handle
+    int result  # a VkResult
+
+
 cdef struct PipelineBatch:
     Device* device
-    Recipe* recipes
-    VkPipeline* handles
-    int* results  # VkResults
+    BatchedPipeline* pipelines
     # How many there are, how many there is capacity for, and which one is the next to be begun
     int size
     int capacity

@@ -93,7 +93,7 @@ cdef class PipelineBatch:
         result = []
         try:
             self.failed = [index for index in range(self.core.size)
-                           if self.core.results[index] < 0]
+                           if self.core.pipelines[index].result < 0]
             for index, (layout, _) in enumerate(self.parts):
                 pipeline = Pipeline(layout, None)
                 check_status(take_from_batch(&self.core, index, &pipeline.core, &error), &error)
