@@ -90,34 +90,6 @@ cdef bint has_extension(const Extensions* extensions, const char* name) noexcept
     return False
 
 
-cdef int need_layer(PFN_vkGetInstanceProcAddr entry, const char* name,
-                    Error* error) noexcept nogil:
-    """Refuses to go on without a layer, such as the one that validates."""
-    cdef PFN_vkEnumerateInstanceLayerProperties function = (
-        <PFN_vkEnumerateInstanceLayerProperties>entry(
-            NULL, b"vkEnumerateInstanceLayerProperties"))
-    cdef const char* call = b"vkEnumerateInstanceLayerProperties"
-    cdef VkLayerProperties* found
-    cdef uint32_t number = 0
-    cdef uint32_t i
-    cdef bint there = False
-    if check_result(function(&number, NULL), call, error):
-        return error.status
-    found = <VkLayerProperties*>calloc(number + 1, sizeof(VkLayerProperties))
-    if found == NULL:
-        return fail(error, VKRT_ERROR_MEMORY, b"the names of layers: the host is out of memory")
-    if check_result(function(&number, found), call, error):
-        free(found)
-        return error.status
-    for i in range(number):
-        there = there or strcmp(found[i].layerName, name) == 0
-    free(found)
-    if not there:
-        return fail_call(error, VKRT_ERROR_LOADER, 0, call, b"VKRT_VALIDATION=1 needs %s; install "
-                         b"it (Debian and Ubuntu: vulkan-validationlayers)", name)
-    return VKRT_OK
-
-
 # What an instance is created with. It points into itself and must not be moved.
 cdef struct Wish:
     VkApplicationInfo application
@@ -168,8 +140,6 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     cdef int status
     wish.layers[0] = b"VK_LAYER_KHRONOS_validation"
     wish.info.enabledLayerCount = 1
-    if need_layer(entry, wish.layers[0], error):
-        return error.status
     add_extension(wish, b"VK_EXT_debug_utils")
     describe_messenger(&wish.messenger)
     wish.info.pNext = &wish.messenger  # for the messages of vkCreateInstance itself
@@ -193,8 +163,16 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     return status
 
 
+cdef int name_layer(Error* error) noexcept nogil:
+    """Says which layer it is, where one is missing."""
+    if error.result == VK_ERROR_LAYER_NOT_PRESENT:
+        return fail_call(error, VKRT_ERROR_LOADER, 0, error.call, b"VKRT_VALIDATION=1 needs "
+                         b"VK_LAYER_KHRONOS_validation; install it (Debian and Ubuntu: "
+                         b"vulkan-validationlayers)")
+    return error.status
+
+
 cdef int create(Instance* instance, Error* error) noexcept nogil:
-    """Creates the process's own instance."""
     cdef PFN_vkGetInstanceProcAddr entry
     cdef PFN_vkCreateInstance function
     cdef Wish wish
@@ -202,9 +180,10 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
     cdef const char* validation = getenv(b"VKRT_VALIDATION")
     cdef bint validate = validation != NULL and strcmp(validation, b"1") == 0
     cdef VkResult result
-    if (open_library(&entry, error) or write_wish(entry, &wish, error)
-            or validate and wish_validation(entry, &wish, error)):
+    if open_library(&entry, error) or write_wish(entry, &wish, error):
         return error.status
+    if validate and wish_validation(entry, &wish, error):
+        return name_layer(error)
     function = <PFN_vkCreateInstance>entry(NULL, b"vkCreateInstance")
     result = function(&wish.info, NULL, &instance.handle)
     if result == VK_ERROR_INCOMPATIBLE_DRIVER:
@@ -212,7 +191,7 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
                          b"there is no Vulkan driver: %s", say_no_driver(advice, sizeof(advice)))
     if check_result(result, b"vkCreateInstance", error):
         instance.handle = NULL
-        return error.status
+        return name_layer(error)
     instance.owned = True
     instance.api_version = wish.application.apiVersion
     count(INSTANCE, 1)

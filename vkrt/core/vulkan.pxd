@@ -52,8 +52,8 @@ cdef extern from * nogil:
 
     ctypedef enum VkResult:
         VK_SUCCESS, VK_TIMEOUT, VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY
-        VK_ERROR_DEVICE_LOST, VK_ERROR_INCOMPATIBLE_DRIVER, VK_ERROR_UNKNOWN
-        VK_ERROR_VALIDATION_FAILED_EXT
+        VK_ERROR_DEVICE_LOST, VK_ERROR_INCOMPATIBLE_DRIVER, VK_ERROR_LAYER_NOT_PRESENT
+        VK_ERROR_UNKNOWN, VK_ERROR_VALIDATION_FAILED_EXT
 
     # Enumerations that only pass through are plain ints here; C converts them.
     ctypedef int VkStructureType
@@ -161,8 +161,6 @@ cdef extern from * nogil:
         const char* const* ppEnabledExtensionNames
     ctypedef struct VkExtensionProperties:
         char* extensionName
-    ctypedef struct VkLayerProperties:
-        char* layerName
     ctypedef struct VkDebugUtilsMessengerCallbackDataEXT:
         const char* pMessageIdName
         const char* pMessage
@@ -423,7 +421,6 @@ cdef extern from * nogil:
     ctypedef PFN_vkVoidFunction (*PFN_vkGetInstanceProcAddr)(VkInstance, const char*) nogil
     ctypedef PFN_vkVoidFunction (*PFN_vkGetDeviceProcAddr)(VkDevice, const char*) nogil
     ctypedef VkResult (*PFN_vkEnumerateInstanceVersion)(uint32_t*) nogil
-    ctypedef VkResult (*PFN_vkEnumerateInstanceLayerProperties)(uint32_t*, VkLayerProperties*) nogil
     ctypedef VkResult (*PFN_vkEnumerateInstanceExtensionProperties)(
         const char*, uint32_t*, VkExtensionProperties*) nogil
     ctypedef VkResult (*PFN_vkCreateInstance)(
