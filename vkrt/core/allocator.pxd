@@ -30,17 +30,15 @@ cdef struct Statistics:
     uint64_t peak_allocation_bytes
 
 
-# What failed needs no `close_allocator`.
-cdef extern int open_allocator "vkrt_open_allocator"(
-    Device* device, Allocator* allocator, Error* error) noexcept nogil
-# Ends the account; at once, or when its last block is freed. Its memory stays its owner's.
-cdef extern void close_allocator "vkrt_close_allocator"(Allocator* allocator) noexcept nogil
-# Nothing is allocated where no call may reach the driver.
-cdef extern void read_statistics "vkrt_read_statistics"(
-    Allocator* allocator, Statistics* statistics) noexcept nogil
+cdef extern nogil:
+    # What failed needs no `close_allocator`.
+    int open_allocator "vkrt_open_allocator"(Device* device, Allocator* allocator, Error* error)
+    # Ends the account; at once, or when its last block is freed. Its memory stays its owner's.
+    void close_allocator "vkrt_close_allocator"(Allocator* allocator)
+    # Nothing is allocated where no call may reach the driver.
+    void read_statistics "vkrt_read_statistics"(Allocator* allocator, Statistics* statistics)
 
-# For blocks
-cdef extern int retain_allocator "vkrt_retain_allocator"(
-    Allocator* allocator, Error* error) noexcept nogil
-cdef extern void release_allocator "vkrt_release_allocator"(Allocator* allocator) noexcept nogil
-cdef extern void note_peak "vkrt_note_peak"(Allocator* allocator) noexcept nogil
+    # For blocks
+    int retain_allocator "vkrt_retain_allocator"(Allocator* allocator, Error* error)
+    void release_allocator "vkrt_release_allocator"(Allocator* allocator)
+    void note_peak "vkrt_note_peak"(Allocator* allocator)

@@ -38,6 +38,7 @@ cdef inline int opcode(const uint32_t* at) noexcept nogil:
     return at[0] & 0xFFFF
 
 
-# Finds the constants whose values are known, and the results of integer and boolean operations on
-# them; returns where the functions begin.
-cdef extern int evaluate "vkrt_evaluate_constants"(Code* code) noexcept nogil
+cdef extern nogil:
+    # Finds the constants whose values are known, and the results of integer and boolean operations
+    # on them; returns where the functions begin.
+    int evaluate "vkrt_evaluate_constants"(Code* code)

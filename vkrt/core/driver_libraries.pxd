@@ -7,5 +7,7 @@ two dozen instances NVIDIA's library can no longer be loaded.
 """
 
 
-# Keeps those that are loaded; after an instance was made these are all that the loader has found.
-cdef extern void keep_driver_libraries "vkrt_keep_driver_libraries"() noexcept nogil
+cdef extern nogil:
+    # Keeps those that are loaded; after an instance was made these are all that the loader has
+    # found.
+    void keep_driver_libraries "vkrt_keep_driver_libraries"()

@@ -17,5 +17,6 @@ cdef enum:
                    | VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_STORAGE_BIT)
 
 
-# The VkFormat of texels of 4 elements of a dtype (DTYPE_..); 0 where there is none
-cdef extern int64_t texel_format "vkrt_texel_format"(int64_t dtype) noexcept nogil
+cdef extern nogil:
+    # The VkFormat of texels of 4 elements of a dtype (DTYPE_..); 0 where there is none
+    int64_t texel_format "vkrt_texel_format"(int64_t dtype)

@@ -7,5 +7,6 @@ cdef enum:
     # Room for any number, with the zero behind it
     GROUPED = 27
 
-# Returns the text.
-cdef extern const char* grouped "vkrt_grouped"(uint64_t number, char* text) noexcept nogil
+cdef extern nogil:
+    # Returns the text.
+    const char* grouped "vkrt_grouped"(uint64_t number, char* text)

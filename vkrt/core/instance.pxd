@@ -20,14 +20,14 @@ cdef struct Instance:
     bint owned
 
 
-# The shared instance, with one more user; balance with `release_instance`.
-cdef extern int acquire_instance "vkrt_acquire_instance"(
-    Instance** instance, Error* error) noexcept nogil
-# An instance of someone else, used without owning it; entry NULL is the library's own. Balance too.
-cdef extern int adopt_instance "vkrt_adopt_instance"(
-    VkInstance handle, PFN_vkGetInstanceProcAddr entry, Instance** instance,
-    Error* error) noexcept nogil
-# One user more of what somebody uses.
-cdef extern void retain_instance "vkrt_retain_instance"(Instance* instance) noexcept nogil
-# One user less; the last one destroys it, and the VkInstance that is owned.
-cdef extern void release_instance "vkrt_release_instance"(Instance* instance) noexcept nogil
+cdef extern nogil:
+    # The shared instance, with one more user; balance with `release_instance`.
+    int acquire_instance "vkrt_acquire_instance"(Instance** instance, Error* error)
+    # An instance of someone else, used without owning it; entry NULL is the library's own. Balance
+    # too.
+    int adopt_instance "vkrt_adopt_instance"(VkInstance handle, PFN_vkGetInstanceProcAddr entry,
+                                             Instance** instance, Error* error)
+    # One user more of what somebody uses.
+    void retain_instance "vkrt_retain_instance"(Instance* instance)
+    # One user less; the last one destroys it, and the VkInstance that is owned.
+    void release_instance "vkrt_release_instance"(Instance* instance)

@@ -7,12 +7,12 @@ from vkrt.core.error cimport Error
 from vkrt.core.vulkan cimport PFN_vkGetInstanceProcAddr
 
 
-# The entry point of the library, which the first call opens and nothing closes again.
-cdef extern int open_library "vkrt_open_library"(
-    PFN_vkGetInstanceProcAddr* entry, Error* error) noexcept nogil
-# The version of instances that the library makes (VK_API_VERSION_..), at least 1.1.
-cdef extern int library_version "vkrt_library_version"(
-    PFN_vkGetInstanceProcAddr entry, uint32_t* version, Error* error) noexcept nogil
-# Why the library finds no driver, and what to do: the environment may name other drivers than there
-# are. `text` has room for so many bytes.
-cdef extern const char* say_no_driver "vkrt_say_no_driver"(char* text, size_t size) noexcept nogil
+cdef extern nogil:
+    # The entry point of the library, which the first call opens and nothing closes again.
+    int open_library "vkrt_open_library"(PFN_vkGetInstanceProcAddr* entry, Error* error)
+    # The version of instances that the library makes (VK_API_VERSION_..), at least 1.1.
+    int library_version "vkrt_library_version"(PFN_vkGetInstanceProcAddr entry, uint32_t* version,
+                                               Error* error)
+    # Why the library finds no driver, and what to do: the environment may name other drivers than
+    # there are. `text` has room for so many bytes.
+    const char* say_no_driver "vkrt_say_no_driver"(char* text, size_t size)

@@ -10,5 +10,6 @@ cdef enum Kind:
     ABANDONED, KINDS
 
 
-cdef extern void count "vkrt_count"(Kind kind, int change) noexcept nogil
-cdef extern int alive "vkrt_alive"(Kind kind) noexcept nogil
+cdef extern nogil:
+    void count "vkrt_count"(Kind kind, int change)
+    int alive "vkrt_alive"(Kind kind)

@@ -35,20 +35,16 @@ cdef struct PieceReader:
     uint64_t pack_time
 
 
-# `room` is how many bytes may be written from the target on.
-cdef extern int make_job "vkrt_make_job"(
-    const Job* plain, size_t room, const StridedCopy* copy, int64_t first_row, int64_t rows,
-    Job* job, Error* error) noexcept nogil
-cdef extern int make_job_of_rows "vkrt_make_job_of_rows"(
-    const Job* plain, size_t room, size_t place, const StridedCopy* copy, int64_t first_row,
-    int64_t rows, Job* job, Error* error) noexcept nogil
-# Those that return a code return 0, an errno, TRUNCATED, NOT_PROVIDED or NO_SOURCE.
-cdef extern int check_job "vkrt_check_job"(
-    const PieceReader* reader, const Job* job) noexcept nogil
-cdef extern size_t piece_of "vkrt_piece_of"(
-    const Job* job, size_t done, Job* piece) noexcept nogil
-cdef extern int carry_piece "vkrt_carry_piece"(PieceReader* reader, const Job* piece) noexcept nogil
-cdef extern int carry_job "vkrt_carry_job"(
-    PieceReader* reader, const Job* job, Job* failed) noexcept nogil
-cdef extern int fail_job "vkrt_fail_job"(
-    const PieceReader* reader, const Job* job, int code, Error* error) noexcept nogil
+cdef extern nogil:
+    # `room` is how many bytes may be written from the target on.
+    int make_job "vkrt_make_job"(const Job* plain, size_t room, const StridedCopy* copy,
+                                 int64_t first_row, int64_t rows, Job* job, Error* error)
+    int make_job_of_rows "vkrt_make_job_of_rows"(const Job* plain, size_t room, size_t place,
+                                                 const StridedCopy* copy, int64_t first_row,
+                                                 int64_t rows, Job* job, Error* error)
+    # Those that return a code return 0, an errno, TRUNCATED, NOT_PROVIDED or NO_SOURCE.
+    int check_job "vkrt_check_job"(const PieceReader* reader, const Job* job)
+    size_t piece_of "vkrt_piece_of"(const Job* job, size_t done, Job* piece)
+    int carry_piece "vkrt_carry_piece"(PieceReader* reader, const Job* piece)
+    int carry_job "vkrt_carry_job"(PieceReader* reader, const Job* job, Job* failed)
+    int fail_job "vkrt_fail_job"(const PieceReader* reader, const Job* job, int code, Error* error)

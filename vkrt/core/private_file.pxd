@@ -16,19 +16,19 @@ cdef struct Part:
     size_t size
 
 
-# The bytes of a private file, in memory that the caller frees; NULL where there is none, or one of
-# more than `limit` bytes.
-cdef extern char* read_private_file "vkrt_read_private_file"(
-    const char* path, size_t limit, size_t* size) noexcept nogil
-# Makes a private file of these parts, in the place of one that is there, whole or not at all. What
-# earlier writers of this file were killed over goes, too. Whether it could; the folder is made if
-# it is not there.
-#   magic: what a file that is there has to begin with, unless it is empty; of no bytes for any
-cdef extern bint put_private_file "vkrt_put_private_file"(
-    const char* path, const Part* parts, int number, Part magic) noexcept nogil
-# Whether something is there that does not begin with the magic; not an empty file.
-cdef extern bint is_other_file "vkrt_is_other_file"(const char* path, Part magic) noexcept nogil
-# Removes the files of a kind that were written longest ago, all but `keep` (a name), until
-# `most` bytes are left, and what was never finished.
-cdef extern void prune_folder "vkrt_prune_folder"(
-    const char* folder, const char* keep, const char* suffix, uint64_t most) noexcept nogil
+cdef extern nogil:
+    # The bytes of a private file, in memory that the caller frees; NULL where there is none, or one
+    # of more than `limit` bytes.
+    char* read_private_file "vkrt_read_private_file"(const char* path, size_t limit, size_t* size)
+    # Makes a private file of these parts, in the place of one that is there, whole or not at all.
+    # What earlier writers of this file were killed over goes, too. Whether it could; the folder is
+    # made if it is not there.
+    #   magic: what a file that is there has to begin with, unless it is empty; of no bytes for any
+    bint put_private_file "vkrt_put_private_file"(const char* path, const Part* parts, int number,
+                                                  Part magic)
+    # Whether something is there that does not begin with the magic; not an empty file.
+    bint is_other_file "vkrt_is_other_file"(const char* path, Part magic)
+    # Removes the files of a kind that were written longest ago, all but `keep` (a name), until
+    # `most` bytes are left, and what was never finished.
+    void prune_folder "vkrt_prune_folder"(const char* folder, const char* keep, const char* suffix,
+                                          uint64_t most)

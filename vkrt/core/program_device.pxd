@@ -43,15 +43,15 @@ cdef struct ProgramDevice:
     ProgramDevice* next
 
 
-# Opens a device. Balance with `close_program_device`.
-#   name: as `choose_device` has it
-#   pipeline_cache, version: as `open_pipeline_file` has them
-cdef extern int open_program_device "vkrt_open_program_device"(
-    const char* name, const char* pipeline_cache, const char* version, ProgramDevice** device,
-    Error* error) noexcept nogil
-# Uses a device of the host's; where a program does already, of which the host has said the same, it
-# is that one. Balance too.
-cdef extern int share_host_device "vkrt_share_host_device"(
-    const HostDevice* host, ProgramDevice** device, Error* error) noexcept nogil
-cdef extern void close_program_device "vkrt_close_program_device"(
-    ProgramDevice* device) noexcept nogil
+cdef extern nogil:
+    # Opens a device. Balance with `close_program_device`.
+    #   name: as `choose_device` has it
+    #   pipeline_cache, version: as `open_pipeline_file` has them
+    int open_program_device "vkrt_open_program_device"(const char* name, const char* pipeline_cache,
+                                                       const char* version, ProgramDevice** device,
+                                                       Error* error)
+    # Uses a device of the host's; where a program does already, of which the host has said the
+    # same, it is that one. Balance too.
+    int share_host_device "vkrt_share_host_device"(const HostDevice* host, ProgramDevice** device,
+                                                   Error* error)
+    void close_program_device "vkrt_close_program_device"(ProgramDevice* device)

@@ -16,6 +16,7 @@ cdef extern from * nogil:
         FORKED "VKRT_CALL_FORKED"
 
 
-# VKRT_OK for a result that is not negative (VK_SUCCESS, VK_TIMEOUT, ..), else the error that it is.
-cdef extern int check_result "vkrt_check_result"(
-    int result, const char* call, Error* error) noexcept nogil
+cdef extern nogil:
+    # VKRT_OK for a result that is not negative (VK_SUCCESS, VK_TIMEOUT, ..), else the error that it
+    # is.
+    int check_result "vkrt_check_result"(int result, const char* call, Error* error)

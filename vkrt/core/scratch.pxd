@@ -17,8 +17,8 @@ cdef struct ScratchPool:
     uint64_t peak
 
 
-cdef extern char* acquire_scratch "vkrt_acquire_scratch"(
-    ScratchPool* pool, size_t nbytes, int* slot) noexcept nogil
-cdef extern void release_scratch "vkrt_release_scratch"(
-    ScratchPool* pool, char* data, size_t nbytes, int slot) noexcept nogil
-cdef extern void free_idle_scratch "vkrt_free_idle_scratch"(ScratchPool* pool) noexcept nogil
+cdef extern nogil:
+    char* acquire_scratch "vkrt_acquire_scratch"(ScratchPool* pool, size_t nbytes, int* slot)
+    void release_scratch "vkrt_release_scratch"(ScratchPool* pool, char* data, size_t nbytes,
+                                                int slot)
+    void free_idle_scratch "vkrt_free_idle_scratch"(ScratchPool* pool)

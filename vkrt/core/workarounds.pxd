@@ -13,5 +13,5 @@ cdef struct Workarounds:
     bint maps_files
 
 
-cdef extern Workarounds workarounds_of "vkrt_workarounds_of"(
-    const Physical* physical) noexcept nogil
+cdef extern nogil:
+    Workarounds workarounds_of "vkrt_workarounds_of"(const Physical* physical)
