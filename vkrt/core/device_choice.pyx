@@ -14,6 +14,11 @@ from vkrt.core.vulkan cimport VK_SUCCESS
 
 cdef extern from * nogil:
     """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <string.h>
+    #include <strings.h>
     /* By VkPhysicalDeviceType; the type of the least preference is the best. */
     enum { VKRT_DEVICE_TYPES = VK_PHYSICAL_DEVICE_TYPE_CPU + 1 };
     typedef struct { const char* name; int preference; } VkrtDeviceType;
@@ -28,6 +33,8 @@ cdef extern from * nogil:
     ctypedef struct DeviceType "VkrtDeviceType":
         const char* name
         int preference
+    int strcasecmp(const char* text, const char* other)
+    const char* strcasestr(const char* text, const char* part)
     const DeviceType* types "vkrt_types"
     int DEVICE_TYPES "VKRT_DEVICE_TYPES"
 
@@ -42,28 +49,6 @@ cdef const DeviceType* type_of(const Physical* physical) noexcept nogil:
 
 cdef const char* device_type_name(const Physical* physical) noexcept nogil:
     return type_of(physical).name
-
-
-cdef char lower(char letter) noexcept nogil:
-    return letter + 32 if c'A' <= letter <= c'Z' else letter
-
-
-cdef bint begins_with(const char* text, const char* start) noexcept nogil:
-    cdef size_t i
-    for i in range(strlen(start)):
-        if lower(text[i]) != lower(start[i]):
-            return False
-    return True
-
-
-cdef bint has_part(const char* text, const char* part) noexcept nogil:
-    """Whether a text is in another one, whatever the case of letters is."""
-    while True:
-        if begins_with(text, part):
-            return True
-        if text[0] == 0:
-            return False
-        text += 1
 
 
 cdef int number_in(const char* name, int* number, Error* error) noexcept nogil:
@@ -112,10 +97,9 @@ cdef int rank_of(const Physical* physical, int at, const char* name, int number)
         return 0 if number == at else -1
     if name == NULL:
         return type_of(physical).preference
-    if strlen(name) == strlen(device_type_name(physical)) and begins_with(
-            device_type_name(physical), name):
+    if strcasecmp(device_type_name(physical), name) == 0:
         return 0
-    return 1 if has_part(physical.properties.properties.deviceName, name) else -1
+    return 1 if strcasestr(physical.properties.properties.deviceName, name) != NULL else -1
 
 
 cdef int find_device(Instance* instance, const VkPhysicalDevice* devices, int count,

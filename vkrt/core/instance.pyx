@@ -137,7 +137,7 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     """The layer that validates, with what it looks at only when it is asked to: drivers that
     execute in order forgive every missing barrier, and the layer does not."""
     cdef Extensions offered
-    cdef int status
+    cdef int status, i
     wish.layers[0] = b"VK_LAYER_KHRONOS_validation"
     wish.info.enabledLayerCount = 1
     add_extension(wish, b"VK_EXT_debug_utils")
@@ -148,7 +148,14 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
         pass
     elif has_extension(&offered, b"VK_EXT_layer_settings"):
         add_extension(wish, b"VK_EXT_layer_settings")
-        describe_settings(&wish.settings, wish.named)
+        # Newer layers look at what shaders do only when asked to.
+        wish.named[0].name = b"validate_sync"
+        wish.named[1].name = b"syncval_shader_accesses_heuristic"
+        for i in range(2):
+            wish.named[i].layer = wish.layers[0]
+            wish.named[i].count, wish.named[i].values = 1, &yes
+        clear_struct(&wish.settings, LAYER_SETTINGS)
+        wish.settings.count, wish.settings.settings = 2, wish.named
         wish.settings.pNext = wish.info.pNext
         wish.info.pNext = &wish.settings
     elif has_extension(&offered, b"VK_EXT_validation_features"):
@@ -281,18 +288,3 @@ cdef void release_instance(Instance* instance) noexcept nogil:
             shared = NULL
         destroy(instance)
     unlock_instance()
-
-
-cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexcept nogil:
-    """Newer layers look at what shaders do only when asked to."""
-    cdef int index
-    memset(named, 0, 2 * sizeof(named[0]))
-    named[0].name = b"validate_sync"
-    named[1].name = b"syncval_shader_accesses_heuristic"
-    for index in range(2):
-        named[index].layer = b"VK_LAYER_KHRONOS_validation"
-        named[index].count = 1
-        named[index].values = &yes
-    clear_struct(settings, LAYER_SETTINGS)
-    settings.count = 2
-    settings.settings = named

@@ -66,7 +66,6 @@ cdef const char* first_missing(const char* paths, size_t* length) noexcept nogil
 
 
 cdef int open_library(PFN_vkGetInstanceProcAddr* entry, Error* error) noexcept nogil:
-    """The entry point of the Vulkan library; opens it on the first call."""
     global library_entry
     cdef const char* chosen = getenv(b"VKRT_VULKAN_LIBRARY")
     cdef void* library

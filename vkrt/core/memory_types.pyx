@@ -82,7 +82,6 @@ cdef uint32_t hidden_types(const VkPhysicalDeviceMemoryProperties* memory) noexc
 
 
 cdef bint has_type(const VkPhysicalDeviceMemoryProperties* memory, VkFlags flags) noexcept nogil:
-    """Whether a memory type has all of these properties."""
     cdef uint32_t i
     for i in range(memory.memoryTypeCount):
         if memory.memoryTypes[i].propertyFlags & flags == flags:

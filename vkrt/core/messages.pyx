@@ -46,22 +46,21 @@ cdef VkBool32 keep_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFl
     layer writes nothing itself, and a process that ends in the driver tells nothing later."""
     global message_count, messages_lost
     cdef const char* name = b""
-    cdef bint error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
-                       and types & VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT)
     cdef bint known = False
     cdef Message message
     if data.pMessageIdName != NULL:
         name = data.pMessageIdName
     message.id = strdup(name)
     message.text = text_of(name, data.pMessage)
-    message.error = error
+    message.error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+                     and types & VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT)
     pthread_mutex_lock(&messages_lock)
     for i in range(message_count):
         if strcmp(messages[i].id, name) == 0:
             known = True
             break
     if not known and message.text != NULL:
-        fprintf(stderr, b"vkrt: validation %s: %s\n", b"error" if error else b"warning",
+        fprintf(stderr, b"vkrt: validation %s: %s\n", b"error" if message.error else b"warning",
                 message.text)
     if message_count < MAX_MESSAGES and message.id != NULL and message.text != NULL:
         messages[message_count] = message

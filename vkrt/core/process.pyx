@@ -45,7 +45,6 @@ cdef VkResult lost() noexcept nogil:
 
 
 cdef void replace_all(Calls* calls, void* function) noexcept nogil:
-    """Puts one function in the place of all that there are."""
     cdef size_t i
     for i in range(calls.count):
         if calls.functions[i] != NULL:

@@ -188,7 +188,6 @@ cdef bint has_result(int op) noexcept nogil:
 
 
 cdef void mark_gone(Code* code, int at) noexcept nogil:
-    """Marks the results in blocks that nothing reaches."""
     cdef const uint32_t* word
     cdef uint32_t label = 0
     while at < code.size:

@@ -214,12 +214,8 @@ cdef class Reader:
             self.read(transfer)
 
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
-        """Asks the system to read a range, a window of it at most, and does not wait for it.
-
-        For what is read long after this call. "none" does not take it up. Of calls
-        that go forward in a file those are left out of which half a window has been asked already:
-        each costs a look at all of its pages.
-        """
+        """Asks the system to read a range, a window of it at most, and does not wait for it: for
+        what is read long after this call. The strategy "none" does not take it up."""
         cdef Error error
         cdef int status
         self._check_open()
