@@ -1,11 +1,9 @@
-# cython: language_level=3
 """An account of the device memory that blocks are made of."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-
 
 cdef struct Allocator:
     Device* device
@@ -19,7 +17,6 @@ cdef struct Allocator:
     # Of blocks that should be device-local and came to lie in other memory, all that ever were
     uint64_t displaced_bytes
 
-
 # Of vkAllocateMemory, and of what was asked for: now, and at most since the start.
 cdef struct Statistics:
     uint64_t block_bytes
@@ -28,7 +25,6 @@ cdef struct Statistics:
     uint32_t allocation_count
     uint64_t peak_block_bytes
     uint64_t peak_allocation_bytes
-
 
 cdef extern nogil:
     # What failed needs no `close_allocator`.

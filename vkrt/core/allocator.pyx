@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where things lie in a block was planned before, so the allocator underneath (VMA) fetches, binds
 and counts, and never pools."""
 

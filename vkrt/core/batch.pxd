@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Submissions that wait for semaphores and signal them."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -9,7 +8,6 @@ from vkrt.core.error cimport Error
 from vkrt.core.fence cimport Fence
 from vkrt.core.vulkan cimport VkFlags, VkSemaphore
 
-
 # Semaphores in the form that a submission takes them
 cdef struct SemaphoreList:
     uint32_t size
@@ -19,7 +17,6 @@ cdef struct SemaphoreList:
     VkFlags* stages
     bint has_timeline
     bint has_binary
-
 
 cdef extern nogil:
     # Room for so many, each of which `put_semaphore` puts there

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Blocks: device memory of one vkAllocateMemory of exactly the bytes asked for, mapped for its
 whole life where the host sees it."""
 
@@ -8,7 +7,6 @@ from vkrt.core.allocator cimport Allocator
 from vkrt.core.error cimport Error
 from vkrt.core.memory_types cimport Purpose
 from vkrt.core.vulkan cimport VkBuffer, VkImage
-
 
 cdef struct Block:
     Allocator* allocator
@@ -22,7 +20,6 @@ cdef struct Block:
     uint32_t memory_type
     # Host accesses need no flush and no invalidation.
     bint coherent
-
 
 cdef extern nogil:
     # A block of `size` bytes in a memory type of `type_bits` that suits the purpose. What failed

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The memory of planned blocks, allocated one by one or all at once."""
 
 from libc.stdint cimport int64_t
@@ -8,7 +7,6 @@ from vkrt.core.block cimport Block
 from vkrt.core.error cimport Error
 from vkrt.core.memory_types cimport Purpose
 from vkrt.core.records cimport Records, Rows
-
 
 cdef struct Blocks:
     Allocator* allocator
@@ -20,7 +18,6 @@ cdef struct Blocks:
     # those that the rows say
     const int64_t* type_bits
     Block* items
-
 
 cdef extern nogil:
     # Nothing is allocated yet. What failed needs no `free_blocks`.

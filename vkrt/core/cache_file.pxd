@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The file in which a driver's compiled pipelines outlive the process.
 
 Its bytes go into the driver, so nothing in it is trusted: a header of vkrt's own with the device,
@@ -22,14 +21,12 @@ cdef enum:
     MAX_CACHE_BYTES = 64 << 20
     UUID_BYTES = 16
 
-
 # What a driver's data is good for: exactly this device with this version of its driver
 cdef struct CacheOwner:
     uint32_t vendor
     uint32_t device
     uint32_t driver_version
     unsigned char[UUID_BYTES] uuid
-
 
 cdef extern nogil:
     # Whether there is anything in a driver's data but that header

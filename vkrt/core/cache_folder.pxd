@@ -1,6 +1,4 @@
-# cython: language_level=3
 """vkrt's folder among the user's caches: below XDG_CACHE_HOME, or HOME's .cache."""
-
 
 cdef extern nogil:
     # The path of a file there, in memory that the caller frees; NULL where there is no such folder,

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 from libc.stdlib cimport getenv, malloc
 from libc.string cimport strlen, strrchr

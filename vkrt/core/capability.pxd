@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Which device features a shader needs, read from the SPIR-V itself.
 
 A driver may kill the process when it meets a capability it does not have, so every module is
@@ -27,7 +26,6 @@ cdef extern from * nogil:
         const char* name
         const char* feature  # of the device that allows it, or NULL: every device does
         uint32_t subgroup  # VkSubgroupFeatureFlags, where it is an operation of subgroups
-
 
 cdef extern nogil:
     # Those that vkrt knows

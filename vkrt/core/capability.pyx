@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail

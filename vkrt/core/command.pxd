@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Command buffers: what an inference consists of on the device."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -10,7 +9,6 @@ from vkrt.core.vulkan cimport (
     VkPipelineLayout,
 )
 
-
 # One thread at a time records into the command buffers of a pool.
 cdef struct CommandPool:
     Device* device
@@ -19,12 +17,10 @@ cdef struct CommandPool:
     int users
     bint closed
 
-
 cdef struct CommandBuffer:
     CommandPool* pool
     Device* device
     VkCommandBuffer handle
-
 
 cdef extern nogil:
     # For the compute queue, or for the queue for copies.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Descriptor sets: what dispatches are bound to."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -10,7 +9,6 @@ from vkrt.core.vulkan cimport (
     VkBuffer, VkBufferView, VkDescriptorPool, VkDescriptorSet, VkImageView,
 )
 
-
 # A pool with exactly the room of its sets, which are allocated with it and live as long
 cdef struct DescriptorPool:
     Device* device
@@ -19,7 +17,6 @@ cdef struct DescriptorPool:
     # `size` of both: the layout of each set, whose memory outlives the pool
     VkDescriptorSet* sets
     const DescriptorLayout** layouts
-
 
 cdef extern nogil:
     # A set of each layout, of which there is at least one; they may repeat.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A Vulkan device with one compute queue, and one for copies where it has such a family."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -16,14 +15,12 @@ from vkrt.core.vulkan cimport (
     VkSampler, VkSubmitInfo,
 )
 
-
 # The host's own functions that begin and end the use of its queue. The first may refuse, with a
 # status other than VKRT_OK, and then fills the error.
 cdef struct QueueLock:
     int (*lock)(void* data, Error* error) noexcept nogil
     void (*unlock)(void* data) noexcept nogil
     void* data
-
 
 cdef struct Device:
     Instance* instance
@@ -82,7 +79,6 @@ cdef struct Device:
     pthread_mutex_t* queue_lock
     QueueLock host
 
-
 cdef extern nogil:
     # Creates the device with the features vkrt uses, as far as they are there. It becomes a user of
     # the instance. What failed needs no `close_device`.
@@ -134,7 +130,6 @@ cdef extern nogil:
     # What was made of the device is left as it is from now on. Fills the error with a reason that
     # ends with what is in it already, and returns its status.
     int give_up "vkrt_give_up"(Device* device, Error* error)
-
 
 # Whether calls may reach the driver, for those that do not go through the table.
 cdef inline bint reaches_driver(const Device* device) noexcept nogil:

@@ -1,11 +1,9 @@
-# cython: language_level=3
 """The devices that there are, and which of them a host means."""
 
 from vkrt.core.error cimport Error
 from vkrt.core.instance cimport Instance
 from vkrt.core.physical cimport Physical
 from vkrt.core.vulkan cimport VkPhysicalDevice
-
 
 cdef extern nogil:
     # "cpu", "integrated", "discrete", "virtual" or "other"

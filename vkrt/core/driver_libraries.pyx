@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdlib cimport free
 from libc.string cimport strdup
 from posix.dlfcn cimport RTLD_LAZY, dlclose, dlopen, dlsym

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How the core says what went wrong: a status that is returned, a text that the caller keeps."""
 
 from libc.stdint cimport uint64_t
@@ -45,7 +44,6 @@ cdef extern from * nogil:
     # With the VkResult and the name of the call (which is not copied).
     int fail_call "VKRT_FAIL_CALL"(Error* error, int status, int result, const char* call,
                                    const char* form, ...) noexcept
-
 
 # Refuses what was closed: drivers crash on a handle that is null.
 cdef inline int need(bint has_handle, Error* error) noexcept nogil:

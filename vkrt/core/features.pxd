@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The features of devices that vkrt uses: the one list of them."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -43,7 +42,6 @@ cdef extern from * nogil:
         VkStructureType type
         size_t struct_offset
         size_t offset
-
 
 # Has to hold for every extension of a device; `data` is the caller's.
 ctypedef bint (*HasExtension)(const void* data, const char* name) noexcept nogil

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.string cimport memset, strcmp
 
 from vkrt.core.vulkan cimport *

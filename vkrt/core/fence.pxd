@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Fences: how the host waits for a submission."""
 
 from libc.stdint cimport uint64_t
@@ -12,11 +11,9 @@ from vkrt.core.vulkan cimport VkFence
 cdef extern from "<stdint.h>":
     uint64_t WITHOUT_END "UINT64_MAX"  # nanoseconds
 
-
 cdef struct Fence:
     Device* device
     VkFence handle
-
 
 cdef extern nogil:
     int make_fence "vkrt_make_fence"(Device* device, Fence* fence, Error* error)

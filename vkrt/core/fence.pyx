@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.device cimport check_wait, create_child, destroy_child, submit_to
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, fail, need
 from vkrt.core.live cimport FENCE

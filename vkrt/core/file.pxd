@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport Error
 from vkrt.core.system cimport FileStatus
 
@@ -29,7 +27,6 @@ cdef struct File:
     char* names  # the memory of both
     Provide provide  # NULL: the bytes are in `data`
     void* provider
-
 
 cdef extern nogil:
     # Those that return a status and meet an error of the system leave its number in `errno`.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """The bytes of a program: a read-only mapping of its file, or somebody's memory.
 

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.threads cimport pthread_mutex_t
 from vkrt.core.vulkan cimport VkDevice, VkResult
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Devices that were given up: the end of the process waits for them, but not for ever.
 
 A driver that computes, or compiles, on processors of the host does that in threads of its own. They

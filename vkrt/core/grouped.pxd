@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Numbers for messages, such as 12,345,678."""
 
 from libc.stdint cimport uint64_t

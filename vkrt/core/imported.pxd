@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Host memory imported into a device (VK_EXT_external_memory_host): no copy, no device memory.
 
 Its pages count as what they are for the host (a read-only mapping of a file stays page cache), and
@@ -11,12 +10,10 @@ from vkrt.core.error cimport Error
 from vkrt.core.resource cimport Buffer
 from vkrt.core.vulkan cimport VkDeviceMemory
 
-
 cdef struct HostImport:
     VkDeviceMemory memory
     # All of the memory
     Buffer buffer
-
 
 cdef extern nogil:
     # Whether the driver says that host memory can be imported for buffers of this usage, which are

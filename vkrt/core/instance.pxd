@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The instance that all devices of the process share."""
 
 from libc.stdint cimport uint32_t
@@ -7,7 +6,6 @@ from vkrt.core.error cimport Error
 from vkrt.core.process cimport Calls
 from vkrt.core.table cimport InstanceTable
 from vkrt.core.vulkan cimport PFN_vkGetInstanceProcAddr, VkDebugUtilsMessengerEXT, VkInstance
-
 
 cdef struct Instance:
     InstanceTable vk
@@ -18,7 +16,6 @@ cdef struct Instance:
     uint32_t api_version
     int users
     bint owned
-
 
 cdef extern nogil:
     # The shared instance, with one more user; balance with `release_instance`.

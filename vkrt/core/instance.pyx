@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The instance that all devices of the process share.
 
 It lives while a device (or a listing of devices) uses it: destroying it is what makes some drivers

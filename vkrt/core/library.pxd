@@ -1,11 +1,9 @@
-# cython: language_level=3
 """The Vulkan library: its entry point, its version, and why it finds no driver."""
 
 from libc.stdint cimport uint32_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.vulkan cimport PFN_vkGetInstanceProcAddr
-
 
 cdef extern nogil:
     # The entry point of the library, which the first call opens and nothing closes again.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The Vulkan library, opened with dlopen on first use, so that importing vkrt needs no Vulkan.
 
 Environment:

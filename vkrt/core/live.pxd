@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How many Vulkan objects of each kind there are: tests see by them that nothing is left behind."""
 
 # In the order of `vkrt.vk.check.NAMES`
@@ -8,7 +7,6 @@ cdef enum Kind:
     BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, SHADER_MODULE, DESCRIPTOR_LAYOUT, DESCRIPTOR_POOL
     COMMAND_POOL, FENCE, QUERY_POOL, SEMAPHORE, PIPELINE_CACHE, SAMPLER
     ABANDONED, KINDS
-
 
 cdef extern nogil:
     void count "vkrt_count"(Kind kind, int change)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Probe: whether a driver reads the pages of a file in place, found out before it is relied on.
 
 Drivers have been seen to import the pages of a read-only mapping without a word and to lose the
@@ -10,7 +9,6 @@ the probe begins, so that a process that does not survive it is the last one to 
 from vkrt.core.device cimport Device
 from vkrt.core.file cimport File
 from vkrt.core.physical cimport Physical
-
 
 cdef extern nogil:
     # Whether the driver reads imported pages of a file: known from an earlier probe, or tried now.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Whether a device reads weights in the mapping of their file, where they are, and through which
 imports of it."""
 
@@ -10,7 +9,6 @@ from vkrt.core.file cimport File
 from vkrt.core.physical cimport Physical
 from vkrt.core.records cimport CompiledMethodRow, Records
 from vkrt.core.workarounds cimport Workarounds
-
 
 cdef extern nogil:
     # Bytes of the file in one import, at most

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Memory types: which ones suit a block of memory, by what a device says of its memory."""
 
 from libc.stdint cimport uint32_t
@@ -17,7 +16,6 @@ cdef enum:
     # VK_MAX_MEMORY_TYPES, VK_MAX_MEMORY_HEAPS
     MAX_MEMORY_TYPES = 32
     MAX_MEMORY_HEAPS = 16
-
 
 cdef extern nogil:
     # The memory types that a block may lie in, the best first; how many they are. There is room for

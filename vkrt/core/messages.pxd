@@ -1,8 +1,6 @@
-# cython: language_level=3
 """Messages of the validation layer, kept until somebody asks for them."""
 
 from vkrt.core.vulkan cimport VkDebugUtilsMessengerCreateInfoEXT
-
 
 cdef struct Message:
     char* id  # the layer's name of what is wrong

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """They arrive on any thread, some of them while the layer holds locks of its own."""
 
 from libc.stdio cimport fprintf, snprintf, stderr

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Asks drivers to keep NaN, infinities and the signs of zeros.
 
 Without being asked, a driver may compile shaders as if there were none (Vulkan specification, float
@@ -13,12 +12,10 @@ from libc.stdint cimport uint32_t
 from vkrt.core.error cimport Error
 from vkrt.core.physical cimport Physical
 
-
 # Of which widths of floats a device keeps NaN when it is asked to
 cdef struct NanModes:
     bint float32
     bint float16
-
 
 cdef extern nogil:
     # What may be asked of a device.

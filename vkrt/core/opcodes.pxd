@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Numbers of SPIR-V: the specification's instructions, and a decoration."""
 
 cdef enum:

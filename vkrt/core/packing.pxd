@@ -1,7 +1,4 @@
-# cython: language_level=3
-
 from vkrt.core.strided_copy cimport StridedCopy
-
 
 cdef extern nogil:
     void pack_parts "vkrt_pack_parts"(const StridedCopy* copy, const char* source, char* target,

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Memory that goes back to the system before it is freed, or though it was."""
 
 from libc.stdint cimport uint64_t

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a physical device offers: properties, memory, queues, features."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -20,7 +19,6 @@ cdef enum:
     MAX_DEVICES = 64
     MAX_FAMILIES = 32
 
-
 # The properties are zero where the device does not tell them.
 cdef struct Physical:
     VkPhysicalDevice handle
@@ -40,7 +38,6 @@ cdef struct Physical:
     uint32_t family_count
     # A set, see `vkrt.core.features`
     uint64_t features
-
 
 cdef extern nogil:
     # Reads all of it; balance with `free_physical`, also where it failed.

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport int64_t, uint64_t
 
 from vkrt.core.error cimport Error
@@ -33,7 +31,6 @@ cdef struct PieceReader:
     uint64_t reads
     uint64_t read_time
     uint64_t pack_time
-
 
 cdef extern nogil:
     # `room` is how many bytes may be written from the target on.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """Pieces: the unit of reading. Each is fetched, and packed out of the processor's cache."""
 

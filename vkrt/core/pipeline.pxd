@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules, layouts of descriptors, and compute pipelines.
 
 All of it is made while a program is loaded; an inference only uses the handles.
@@ -17,12 +16,10 @@ cdef enum:
     MAX_BINDINGS = 64
     MAX_CONSTANTS = 64
 
-
 # Needed only until its pipelines exist
 cdef struct ShaderModule:
     Device* device
     VkShaderModule handle
-
 
 # The types of the bindings 0, 1, .. of set 0 and the size of the push constants: what a set and a
 # pipeline have to agree on
@@ -34,17 +31,14 @@ cdef struct DescriptorLayout:
     VkDescriptorType[MAX_BINDINGS] types
     uint32_t push_constant_size
 
-
 cdef struct Pipeline:
     Device* device
     VkPipeline handle
-
 
 # Of a specialization: floats as their bits
 cdef struct Constant:
     uint32_t id
     uint32_t value
-
 
 # What the driver makes a pipeline of. It points into itself and must not be moved.
 cdef struct Recipe:
@@ -52,7 +46,6 @@ cdef struct Recipe:
     VkSpecializationInfo specialization
     VkSpecializationMapEntry[MAX_CONSTANTS] entries
     uint32_t[MAX_CONSTANTS] values
-
 
 cdef extern nogil:
     # Refuses what the device may not be given, see `vkrt.core.capability`.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Pipelines that several threads create side by side."""
 
 from vkrt.core.device cimport Device
@@ -11,12 +10,10 @@ from vkrt.core.vulkan cimport VkPipeline
 cdef enum:
     MAX_THREADS = 16
 
-
 cdef struct BatchedPipeline:
     Recipe recipe
     VkPipeline handle
     int result  # a VkResult
-
 
 cdef struct PipelineBatch:
     Device* device
@@ -30,7 +27,6 @@ cdef struct PipelineBatch:
     # Those of its own
     pthread_t[MAX_THREADS] threads
     int thread_count
-
 
 cdef extern nogil:
     int make_pipeline_batch "vkrt_make_pipeline_batch"(Device* device, int capacity,

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A device's VkPipelineCache: what the driver keeps of compiled pipelines, and may save.
 
 Lavapipe and SwiftShader keep nothing in it that could be saved (Mesa has a cache of its own); other

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdlib cimport free, malloc
 
 from vkrt.core.cache_file cimport MAX_CACHE_BYTES

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where the driver's compiled pipelines of an open device outlive the process."""
 
 from vkrt.core.cache_file cimport CacheOwner
@@ -6,7 +5,6 @@ from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.physical cimport Physical
 from vkrt.core.sha256 cimport SHA256_BYTES
-
 
 cdef struct PipelineFile:
     char* path  # NULL: nowhere
@@ -16,7 +14,6 @@ cdef struct PipelineFile:
     # Of what is in the file already
     size_t saved_bytes
     unsigned char[SHA256_BYTES] saved
-
 
 cdef extern nogil:
     # The option `pipeline_cache`: "off", a path, or "auto" (or NULL), in whose place the

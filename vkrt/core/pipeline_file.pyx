@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, getenv, malloc
 from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr

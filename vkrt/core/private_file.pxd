@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Files of caches: what is read decides what a device does, so nobody else may have written it.
 
 A folder is used where it belongs to this user or to root and only they can change what is in it;
@@ -10,11 +9,9 @@ not there.
 
 from libc.stdint cimport uint64_t
 
-
 cdef struct Part:
     const void* data
     size_t size
-
 
 cdef extern nogil:
     # The bytes of a private file, in memory that the caller frees; NULL where there is none, or one

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.errno cimport EEXIST, EINTR, ENOENT, ESRCH, errno
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc, strtol

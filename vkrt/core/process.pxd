@@ -1,9 +1,7 @@
-# cython: language_level=3
 """Which process handles belong to, and when they are of no use any more: in a forked child, or on a
 device that is given up."""
 
 from vkrt.core.error cimport Error
-
 
 # A table of Vulkan functions that are called with handles of one process.
 cdef struct Calls:
@@ -16,7 +14,6 @@ cdef struct Calls:
     bint given_up
     Calls* before
     Calls* after
-
 
 cdef extern nogil:
     # Watches over a table until `unwatch`, or until this process is a forked child.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Handles belong to the process that made them: what a forked child does with those it inherits.
 
 A fork copies neither the threads of a driver nor what its locks guard, and device memory may be

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The device that a compiled program runs on, with what is known and kept of it: its own, or one
 that the host has made, which programs share."""
 
@@ -12,7 +11,6 @@ from vkrt.core.vulkan cimport (
     PFN_vkGetInstanceProcAddr, VkDevice, VkInstance, VkPhysicalDevice, VkQueue,
 )
 from vkrt.core.workarounds cimport Workarounds
-
 
 # A device of the host's, as `vkrt_host_device` has it
 cdef struct HostDevice:
@@ -28,7 +26,6 @@ cdef struct HostDevice:
     void (*unlock)(void* data) noexcept nogil
     void* lock_data
 
-
 cdef struct ProgramDevice:
     Physical physical
     Workarounds workarounds
@@ -41,7 +38,6 @@ cdef struct ProgramDevice:
     uint64_t host_features
     int users
     ProgramDevice* next
-
 
 cdef extern nogil:
     # Opens a device. Balance with `close_program_device`.

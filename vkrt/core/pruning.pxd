@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules without the code that their specialization constants never reach.
 
 One module serves every kind and every size that may be compiled in, so most of its blocks are dead
@@ -17,7 +16,6 @@ from libc.stdint cimport uint32_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline cimport Constant
-
 
 cdef extern nogil:
     # A module without what is never reached with these constants, in memory that the caller frees;

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset

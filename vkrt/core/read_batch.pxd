@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.error cimport Error
@@ -28,7 +26,6 @@ cdef struct ReadBatch:
     uint64_t failure  # 0, or of the first piece that failed its index and code, see `note_failure`
     uint64_t asking
     size_t asked
-
 
 cdef extern nogil:
     int add_job "vkrt_add_job"(ReadBatch* batch, const Job* job, Error* error)

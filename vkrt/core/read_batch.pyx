@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """A list of jobs at work: its pieces, taken in order by any number of threads."""
 

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport Error
 from vkrt.core.file cimport File
 from vkrt.core.pieces cimport Job, PieceReader
@@ -20,7 +18,6 @@ cdef struct Reader:
     int strategy
     int threads
     bint may_choose  # how many of the threads
-
 
 cdef extern nogil:
     size_t cache_limit "vkrt_cache_limit"()

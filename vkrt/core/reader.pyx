@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """Reader: brings bytes of files to where they are wanted, packing them on the way if asked to.
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Buffers and images, which are made without memory and bound to a place in a block once, and their
 views. One of them is for one thread at a time."""
 
@@ -11,7 +10,6 @@ from vkrt.core.vulkan cimport (
     VkBuffer, VkBufferView, VkExtent3D, VkFormat, VkImage, VkImageView, VkMemoryRequirements,
 )
 
-
 # What a buffer or an image needs of its memory, and where it has it.
 cdef struct MemoryBinding:
     VkMemoryRequirements required
@@ -19,7 +17,6 @@ cdef struct MemoryBinding:
     bint bound
     Block* block
     uint64_t offset
-
 
 cdef struct Buffer:
     Device* device
@@ -29,11 +26,9 @@ cdef struct Buffer:
     bint is_external
     MemoryBinding memory
 
-
 cdef struct BufferView:
     Device* device
     VkBufferView handle
-
 
 cdef struct Image:
     Device* device
@@ -44,14 +39,12 @@ cdef struct Image:
     VkFormat format
     MemoryBinding memory
 
-
 cdef enum BufferUse:
     COMPUTE_ONLY = 0
     # Its memory will be the host's, see `vkrt.core.imported`.
     IMPORTED = 1
     # The queue for copies uses it as well.
     SHARED = 2
-
 
 cdef extern nogil:
     # What failed needs no `close_..`, which may be called again.

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
 from vkrt.core.block cimport bind_buffer_memory, bind_image_memory

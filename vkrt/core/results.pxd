@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What the result of a Vulkan call means."""
 
 from vkrt.core.error cimport Error
@@ -14,7 +13,6 @@ cdef extern from * nogil:
     # process that this one was forked from: no VkResult has this value.
     enum:
         FORKED "VKRT_CALL_FORKED"
-
 
 cdef extern nogil:
     # VKRT_OK for a result that is not negative (VK_SUCCESS, VK_TIMEOUT, ..), else the error that it

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport VKRT_OK, Error, fail_call
 
 cdef extern from * nogil:

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 cdef enum:
@@ -15,7 +13,6 @@ cdef struct ScratchPool:
     Scratch scratches[SCRATCHES]
     uint64_t held  # bytes
     uint64_t peak
-
 
 cdef extern nogil:
     char* acquire_scratch "vkrt_acquire_scratch"(ScratchPool* pool, size_t nbytes, int* slot)

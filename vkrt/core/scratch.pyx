@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Scratch memory: what bytes pass through between the file and their packing.
 
 Every thread at work has a piece of it, kept for its next piece of work until it is freed. Each

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Timeline semaphores: a number that only grows, which the device and the host wait for and set.
 They order submissions, uploads and the host."""
 
@@ -10,14 +9,12 @@ from vkrt.core.error cimport Error
 from vkrt.core.fence cimport Fence
 from vkrt.core.vulkan cimport VkSemaphore
 
-
 cdef struct TimelineSemaphore:
     Device* device
     VkSemaphore handle
     # Queues whose submissions have waited for it or raised it
     bint on_compute
     bint on_upload
-
 
 cdef extern nogil:
     # VKRT_ERROR_UNSUPPORTED where the device has none.

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
 from vkrt.core.atomic cimport atomic_take64

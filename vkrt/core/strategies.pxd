@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.file cimport File
@@ -37,7 +35,6 @@ cdef struct FileReader:
     # The range has been consumed.
     void (*behind)(FileReader*, size_t offset, size_t nbytes) noexcept nogil
     bint in_place
-
 
 cdef extern nogil:
     const char* strategy_name "vkrt_strategy_name"(int strategy)

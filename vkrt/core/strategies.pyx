@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """The ways a file's bytes come into memory, behind three functions: fetch, ahead, behind.
 

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
@@ -32,7 +30,6 @@ cdef struct StridedCopy:
     size_t row_bytes
     size_t source_bytes
     size_t target_bytes
-
 
 cdef extern nogil:
     int make_strided_copy "vkrt_make_strided_copy"(const int64_t* params, size_t count,

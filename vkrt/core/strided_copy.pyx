@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Strided copies: how a weight's bytes come out of a constant's, checked before a byte is moved.
 

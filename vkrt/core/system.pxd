@@ -1,11 +1,9 @@
-# cython: language_level=3
 """System calls that Cython's own declarations lack.
 
 What a system does not have answers with an errno (`ENOSYS`) or does nothing.
 """
 
 from libc.stdint cimport uint64_t
-
 
 cdef extern from * nogil:
     """

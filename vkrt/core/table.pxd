@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Tables of Vulkan functions: one for an instance, one for a device.
 
 Which functions they have is said once, in the lists of macros; their types are those of the C
@@ -10,7 +9,6 @@ from libc.stdint cimport uint64_t
 from vkrt.core.error cimport Error
 from vkrt.core.live cimport Kind
 from vkrt.core.vulkan cimport *
-
 
 cdef extern from * nogil:
     """

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Fills the function tables: the address of each Vulkan function, asked once.
 
 A table of the device's own addresses skips the dispatch of the loader, and what is never linked

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Timestamps: times on the device's clock, noted by command buffers."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -8,12 +7,10 @@ from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.vulkan cimport VkQueryPool
 
-
 cdef struct TimestampQueries:
     Device* device
     VkQueryPool handle
     uint32_t size
-
 
 cdef extern nogil:
     # VKRT_ERROR_UNSUPPORTED where the device's queue has none.

@@ -1,8 +1,6 @@
-# cython: language_level=3
 """Vulkan's C declarations, as far as vkrt uses them. Nothing here links against libvulkan."""
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-
 
 cdef extern from * nogil:
     """

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Reader: brings bytes of files to where they are wanted, packing them on the way if asked to.
 
 The core does it (`vkrt.core.reader`), without the GIL.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where vkrt keeps what outlives a process: its folder among the user's caches, and the option
 `pipeline_cache`."""
 

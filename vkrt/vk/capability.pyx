@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Which device features the capabilities of shaders need: see `vkrt.core.capability`."""
 
 from vkrt.core.capability cimport Capability, capability_at, capability_count

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The error funnel of the room, and counters of everything alive in it.
 
 What the core says becomes an exception here and nowhere else. The counters are what tests use

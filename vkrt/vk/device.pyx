@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Devices: listing them, opening one, using one that somebody else opened.
 
 A device has one compute queue, and one for copies where there is such a family. Its children

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Messages of the validation layer, and of the loader and drivers while it is on.
 
 Taking the GIL where they arrive could deadlock, so the core keeps them until they are asked for.

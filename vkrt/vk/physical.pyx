@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a physical device offers, as a `DeviceInfo`, and which features vkrt switches on."""
 
 from libc.stdint cimport uint32_t, uint64_t

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Pipelines that several threads create side by side.
 
 Threads of Python would wait for the GIL between two pipelines as long as another one computes;
