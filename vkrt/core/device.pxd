@@ -130,6 +130,9 @@ cdef extern nogil:
     # What was made of the device is left as it is from now on. Fills the error with a reason that
     # ends with what is in it already, and returns its status.
     int give_up "vkrt_give_up"(Device* device, Error* error)
+    # Waits for the devices that were given up, five seconds at most; to be called at the end of the
+    # process.
+    void wait_for_given_up "vkrt_wait_for_given_up"()
 
 # Whether calls may reach the driver, for those that do not go through the table.
 cdef inline bint reaches_driver(const Device* device) noexcept nogil:

@@ -3,7 +3,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid
 
-from vkrt.core.atomic cimport atomic_add, atomic_take64
+from vkrt.core.atomic cimport atomic_add, atomic_read, atomic_take64
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED, VKRT_ERROR_MEMORY, VKRT_OK, fail,
     fail_call,
@@ -11,7 +11,6 @@ from vkrt.core.error cimport (
 from vkrt.core.features cimport (
     FeatureChain, has_feature, link_features, set_features, wanted_extensions,
 )
-from vkrt.core.given_up cimport watch_until_idle
 from vkrt.core.instance cimport release_instance, retain_instance
 from vkrt.core.live cimport ABANDONED, BUFFER, DEVICE, PIPELINE_CACHE, SAMPLER, count
 from vkrt.core.memory_types cimport reads_slowly, shares_memory
@@ -21,7 +20,8 @@ from vkrt.core.process cimport stop_calls, unwatch, watch
 from vkrt.core.results cimport FORKED, check_result
 from vkrt.core.table cimport create_name, fill_device_table
 from vkrt.core.threads cimport (
-    nap, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+    nap, pthread_detach, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock,
+    pthread_mutex_unlock, pthread_t, start_thread,
 )
 from vkrt.core.vulkan cimport *
 
@@ -30,6 +30,18 @@ cdef enum:
     ATTEMPTS = 100
     NAP = 10_000_000
     MAX_EXTENSIONS = 32
+    # So long the process stays for all devices that were given up, in naps of a millisecond: a
+    # driver may never be done.
+    PATIENCE = 5000
+    SHORT_NAP = 1_000_000
+
+cdef struct Wait:
+    VkDevice device
+    VkResult (*wait_idle)(VkDevice) noexcept nogil
+    pthread_mutex_t* lock
+
+# Waits for devices that were given up
+cdef int waiting
 
 
 cdef int start(Device* device, Instance* instance, const Physical* physical, VkDevice handle,
@@ -285,11 +297,51 @@ cdef int check_wait(Device* device, int result, int* failures, const char* call,
     return give_up(device, error)
 
 
+# The end of the process waits for devices that were given up, but not for ever. A driver that
+# computes, or compiles, on processors of the host does that in threads of its own. They use what
+# the end of a process takes away: it crashes. The host waits before its `exit`, whose handlers
+# begin with those of what the driver has used last.
+
+cdef void* until_idle(void* data) noexcept nogil:
+    cdef Wait* wait = <Wait*>data
+    # A thread may be in a call that does not return.
+    pthread_mutex_lock(wait.lock)
+    wait.wait_idle(wait.device)
+    pthread_mutex_unlock(wait.lock)
+    free(wait)
+    atomic_add(&waiting, -1)
+    return NULL
+
+
+cdef void wait_for_given_up() noexcept nogil:
+    cdef int naps = 0
+    while atomic_read(&waiting) > 0 and naps < PATIENCE:
+        nap(SHORT_NAP)
+        naps += 1
+
+
+cdef void watch_until_idle(const Device* device) noexcept nogil:
+    """Lets `wait_for_given_up` wait for a device that nobody else waits for any more."""
+    cdef pthread_t thread
+    cdef Wait* data = <Wait*>malloc(sizeof(Wait))
+    if data == NULL:
+        return
+    data.device, data.lock = device.handle, device.queue_lock
+    data.wait_idle = device.vk.vkDeviceWaitIdle
+    atomic_add(&waiting, 1)
+    # Not at the end: no thread can be started there.
+    if start_thread(&thread, until_idle, data, b"vkrt-given-up") != 0:
+        atomic_add(&waiting, -1)
+        free(data)
+        return
+    pthread_detach(thread)
+
+
 cdef int give_up(Device* device, Error* error) noexcept nogil:
     cdef char[200] reason
     snprintf(reason, sizeof(reason), b"%s", <char*>error.text)
     if device.owned and not device.calls.given_up and not device.calls.inherited:
-        watch_until_idle(device.handle, device.vk.vkDeviceWaitIdle, device.queue_lock)
+        watch_until_idle(device)
     stop_calls(&device.calls)
     return fail_call(error, VKRT_ERROR_DEVICE_LOST, VK_ERROR_DEVICE_LOST, b"", b"%s: nobody can "
                      b"tell when %s is done with what it was given, so the device is given up, "

@@ -12,11 +12,12 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, getenv
 from libc.string cimport memset, strcmp
 
-from vkrt.core.driver_libraries cimport keep_driver_libraries
 from vkrt.core.error cimport (
     VKRT_ERROR_LOADER, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail, fail_call,
 )
-from vkrt.core.library cimport library_version, open_library, say_no_driver
+from vkrt.core.library cimport (
+    keep_driver_libraries, library_version, open_library, say_no_driver,
+)
 from vkrt.core.live cimport INSTANCE, count
 from vkrt.core.messages cimport describe_messenger
 from vkrt.core.process cimport lock_instance, unlock_instance, unwatch, watch

@@ -1,4 +1,4 @@
-"""The Vulkan library: its entry point, its version, and why it finds no driver."""
+"""The Vulkan library: its entry point, its version, why it finds no driver; drivers' own."""
 
 from libc.stdint cimport uint32_t
 
@@ -14,3 +14,10 @@ cdef extern nogil:
     # Why the library finds no driver, and what to do: the environment may name other drivers than
     # there are. `text` has room for so many bytes.
     const char* say_no_driver "vkrt_say_no_driver"(char* text, size_t size)
+
+    # Keeps the libraries of drivers that are loaded to the end of the process; after an instance
+    # was made these are all that the loader has found. The loader unloads them with the last
+    # instance and loads them again for the next one, and they leave behind threads, exit handlers
+    # and thread-local memory, of which a process has little: after two dozen instances NVIDIA's
+    # can no longer be loaded.
+    void keep_driver_libraries "vkrt_keep_driver_libraries"()

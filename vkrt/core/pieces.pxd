@@ -1,13 +1,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from vkrt.core.error cimport Error
-from vkrt.core.scratch cimport ScratchPool
 from vkrt.core.strategies cimport FileReader
 from vkrt.core.strided_copy cimport StridedCopy
 
 cdef enum:
     # Instead of an errno, as TRUNCATED is: there is no such source.
     NO_SOURCE = -2
+    SCRATCHES = 16
 
 # What a transfer asks for, and what a piece of it does.
 cdef struct Job:
@@ -20,6 +20,17 @@ cdef struct Job:
     size_t parts
     const char* name  # of the weight, for messages
     size_t name_bytes  # of that; 0: it has none
+
+cdef struct Scratch:
+    uint64_t busy
+    char* data
+    size_t nbytes
+
+# Scratch memory of any number of threads, aligned to pages. All zeros is an empty one.
+cdef struct ScratchPool:
+    Scratch scratches[SCRATCHES]
+    uint64_t held  # bytes
+    uint64_t peak
 
 # Sources, and what it takes to bring a piece of one to its place. Several threads may use it.
 cdef struct PieceReader:
@@ -45,3 +56,5 @@ cdef extern nogil:
     int carry_piece "vkrt_carry_piece"(PieceReader* reader, const Job* piece)
     int carry_job "vkrt_carry_job"(PieceReader* reader, const Job* job, Job* failed)
     int fail_job "vkrt_fail_job"(const PieceReader* reader, const Job* job, int code, Error* error)
+    # The memory that no thread has
+    void free_idle_scratch "vkrt_free_idle_scratch"(ScratchPool* pool)

@@ -5,10 +5,9 @@ from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr
 from vkrt.core.cache_file cimport (
     CACHE_MAGIC, CACHE_MAGIC_BYTES, UUID_BYTES, has_pipelines, read_cache_file, write_cache_file,
 )
-from vkrt.core.cache_folder cimport cache_path, prune_folder_of
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
-from vkrt.core.private_file cimport Part, is_other_file
+from vkrt.core.private_file cimport Part, cache_path, is_other_file, prune_folder_of
 from vkrt.core.sha256 cimport sha256
 from vkrt.core.vulkan cimport VkPhysicalDeviceProperties
 

@@ -29,3 +29,11 @@ cdef extern nogil:
     # `most` bytes are left, and what was never finished.
     void prune_folder "vkrt_prune_folder"(const char* folder, const char* keep, const char* suffix,
                                           uint64_t most)
+
+    # The path of a file in vkrt's folder among the user's caches (below XDG_CACHE_HOME, or HOME's
+    # .cache), in memory that the caller frees; NULL where there is no such folder, or no memory.
+    char* cache_path "vkrt_cache_path"(const char* name)
+    # Removes the files of a kind in a file's folder that were written longest ago, but for the
+    # file, until so many bytes are left.
+    void prune_folder_of "vkrt_prune_folder_of"(char* path, const char* suffix,
+                                                unsigned long long most)

@@ -1,6 +1,6 @@
 from libc.errno cimport EEXIST, EINTR, ENOENT, ESRCH, errno
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, realloc, strtol
+from libc.stdlib cimport free, getenv, malloc, realloc, strtol
 from libc.string cimport memcmp, memcpy, strcmp, strlen, strrchr
 
 from posix.fcntl cimport (
@@ -257,3 +257,27 @@ cdef void prune_folder(const char* folder, const char* keep, const char* suffix,
         if unlinkat(directory, oldest, 0) != 0 and errno != ENOENT:
             break
     close(directory)
+
+
+cdef char* cache_path(const char* name) noexcept nogil:
+    cdef const char* below = b""
+    cdef const char* root = getenv(b"XDG_CACHE_HOME")
+    cdef size_t size
+    cdef char* path
+    if root == NULL or root[0] != c'/':
+        below, root = b"/.cache", getenv(b"HOME")
+    if root == NULL or root[0] != c'/':
+        return NULL
+    size = strlen(root) + strlen(name) + 20
+    path = <char*>malloc(size)
+    if path != NULL:
+        snprintf(path, size, b"%s%s/vkrt/%s", root, below, name)
+    return path
+
+
+cdef void prune_folder_of(char* path, const char* suffix, unsigned long long most) noexcept nogil:
+    cdef char* name = strrchr(path, c'/')
+    if name != NULL:
+        name[0] = 0
+        prune_folder(path, name + 1, suffix, most)
+        name[0] = c'/'
