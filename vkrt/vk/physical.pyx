@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from vkrt.core.capability cimport Capability, capability_at, capability_count
 from vkrt.core.device_choice cimport device_type_name
 from vkrt.core.error cimport Error
 from vkrt.core.features cimport Feature as CoreFeature
@@ -36,6 +37,18 @@ def used_features():
         else:
             found.append(Feature(feature.name.decode() or extension, extension=extension))
     return tuple(found)
+
+
+def features_by_capability():
+    """By the name of a SPIR-V capability: the feature of the device that allows it, or None where
+    every device does."""
+    cdef const Capability* capability
+    found = {}
+    for i in range(capability_count()):
+        capability = capability_at(i)
+        found[capability.name.decode()] = (
+            capability.feature.decode() if capability.feature != NULL else None)
+    return found
 
 
 def least_version():
