@@ -36,15 +36,13 @@ cdef int open_file(const char* path, File* file, Error* error) noexcept nogil:
     """Opens a file and maps all of it."""
     cdef char folder[PATH_BYTES]
     cdef size_t before = 0
-    cdef int status
     if path[0] != c'/' and getcwd(folder, PATH_BYTES - 1) != NULL:
         before = strlen(folder)
         folder[before] = c'/'
         before += 1
     folder[before] = 0
-    status = clear(file, folder, path, error)
-    if status != VKRT_OK:
-        return status
+    if clear(file, folder, path, error):
+        return error.status
     file.path = file.names if before or path[0] == c'/' else NULL
     return map_opened(file, open_to_read(path), access(path, W_OK) == 0, 0, 0, error)
 
@@ -52,19 +50,18 @@ cdef int open_file(const char* path, File* file, Error* error) noexcept nogil:
 cdef int open_file_part(int fd, size_t offset, size_t nbytes, const char* name, File* file,
                         Error* error) noexcept nogil:
     """Maps a part of an open file, whose descriptor stays the caller's; 0 bytes: up to its end."""
-    cdef int status = clear(file, "", name, error)
-    if status != VKRT_OK:
-        return status
+    if clear(file, "", name, error):
+        return error.status
     return map_opened(file, duplicate(fd), False, offset, nbytes, error)
 
 
 cdef int use_memory(const char* data, size_t nbytes, const char* name, File* file,
                     Error* error) noexcept nogil:
     """Takes bytes that the caller keeps. Whoever has a provider sets it afterwards."""
-    cdef int status = clear(file, "", name, error)
-    if status == VKRT_OK:
-        file.data, file.nbytes = data, nbytes
-    return status
+    if clear(file, "", name, error):
+        return error.status
+    file.data, file.nbytes = data, nbytes
+    return VKRT_OK
 
 
 cdef void close_file(File* file) noexcept nogil:

@@ -38,7 +38,6 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
     """
     cdef char[MOST_NAME + 1] name
     cdef size_t needed, before
-    cdef int status
     job[0] = plain[0]
     job.copy, job.first, job.parts = NULL, 0, 0
     if job.nbytes and job.target == NULL:
@@ -46,13 +45,11 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
                     name_of(job, "a transfer", "", name), job.nbytes)
     if copy == NULL:
         return check_room(job, job.nbytes, room, error)
-    status = check_rows(job, copy, first_row, rows, error)
     before = row_target(copy) * <size_t>first_row
-    if status == VKRT_OK:
-        status = check_room(job, row_target(copy) * <size_t>rows,
-                            room - before if room > before else 0, error)
-    if status != VKRT_OK:
-        return status
+    if (check_rows(job, copy, first_row, rows, error)
+            or check_room(job, row_target(copy) * <size_t>rows,
+                          room - before if room > before else 0, error)):
+        return error.status
     needed = rows_bytes(copy, <size_t>rows)
     if job.nbytes < needed:
         return fail(error, VKRT_ERROR_INPUT, "%s: %lld rows need %zu bytes, not %zu",
@@ -73,14 +70,11 @@ cdef int make_job_of_rows(const Job* plain, size_t room, size_t place, const Str
     from the start of the weight."""
     cdef Job shifted = plain[0]
     cdef size_t before
-    cdef int status
     if copy != NULL:
-        status = check_rows(plain, copy, first_row, rows, error)
         before = row_target(copy) * <size_t>first_row
-        if status == VKRT_OK:
-            status = check_room(plain, before, place, error)
-        if status != VKRT_OK:
-            return status
+        if (check_rows(plain, copy, first_row, rows, error)
+                or check_room(plain, before, place, error)):
+            return error.status
         # Targets of packed jobs are counted from the start of the weight.
         shifted.target = <char*>(<size_t>plain.target - before)
         room = room + before if room <= SIZE_MAX - before else SIZE_MAX
