@@ -21,7 +21,7 @@ MODULES = {
     "memory": "fetched packing reader sha256 source strategies",
     "runtime": ("compute_graph external handles host_calls map_probe pipelines pruning "
                 "state_memory streaming timed_runs unfinished weights"),
-    "vk": ("batch cache_folder capability check device imported interruption memory "
+    "vk": ("batch cache_folder check device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "
            "private_file resource"),
 }

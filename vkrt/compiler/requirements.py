@@ -16,9 +16,8 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.shader import shader_library
-from vkrt.vk.capability import features_by_capability
 from vkrt.vk.info import Feature
-from vkrt.vk.physical import least_version, used_features
+from vkrt.vk.physical import features_by_capability, least_version, used_features
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 

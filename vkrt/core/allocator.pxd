@@ -1,11 +1,9 @@
-# cython: language_level=3
 """An account of the device memory that blocks are made of."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-
 
 cdef struct Allocator:
     Device* device
@@ -19,7 +17,6 @@ cdef struct Allocator:
     # Of blocks that should be device-local and came to lie in other memory, all that ever were
     uint64_t displaced_bytes
 
-
 # Of vkAllocateMemory, and of what was asked for: now, and at most since the start.
 cdef struct Statistics:
     uint64_t block_bytes
@@ -29,18 +26,15 @@ cdef struct Statistics:
     uint64_t peak_block_bytes
     uint64_t peak_allocation_bytes
 
+cdef extern nogil:
+    # What failed needs no `close_allocator`.
+    int open_allocator "vkrt_open_allocator"(Device* device, Allocator* allocator, Error* error)
+    # Ends the account; at once, or when its last block is freed. Its memory stays its owner's.
+    void close_allocator "vkrt_close_allocator"(Allocator* allocator)
+    # Nothing is allocated where no call may reach the driver.
+    void read_statistics "vkrt_read_statistics"(Allocator* allocator, Statistics* statistics)
 
-# What failed needs no `close_allocator`.
-cdef extern int open_allocator "vkrt_open_allocator"(
-    Device* device, Allocator* allocator, Error* error) noexcept nogil
-# Ends the account; at once, or when its last block is freed. Its memory stays its owner's.
-cdef extern void close_allocator "vkrt_close_allocator"(Allocator* allocator) noexcept nogil
-# Nothing is allocated where no call may reach the driver.
-cdef extern void read_statistics "vkrt_read_statistics"(
-    Allocator* allocator, Statistics* statistics) noexcept nogil
-
-# For blocks
-cdef extern int retain_allocator "vkrt_retain_allocator"(
-    Allocator* allocator, Error* error) noexcept nogil
-cdef extern void release_allocator "vkrt_release_allocator"(Allocator* allocator) noexcept nogil
-cdef extern void note_peak "vkrt_note_peak"(Allocator* allocator) noexcept nogil
+    # For blocks
+    int retain_allocator "vkrt_retain_allocator"(Allocator* allocator, Error* error)
+    void release_allocator "vkrt_release_allocator"(Allocator* allocator)
+    void note_peak "vkrt_note_peak"(Allocator* allocator)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where things lie in a block was planned before, so the allocator underneath (VMA) fetches, binds
 and counts, and never pools."""
 
@@ -38,12 +37,11 @@ cdef void close_allocator(Allocator* allocator) noexcept nogil:
 
 
 cdef int retain_allocator(Allocator* allocator, Error* error) noexcept nogil:
-    if not atomic_join(&allocator.users):
-        return fail(error, VKRT_ERROR_CLOSED, b"the allocator is closed")
-    if allocator.closed:
+    if atomic_join(&allocator.users):
+        if not allocator.closed:
+            return VKRT_OK
         release_allocator(allocator)
-        return fail(error, VKRT_ERROR_CLOSED, b"the allocator is closed")
-    return VKRT_OK
+    return fail(error, VKRT_ERROR_CLOSED, b"the allocator is closed")
 
 
 cdef void release_allocator(Allocator* allocator) noexcept nogil:

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Atomic numbers and pointers. Every thread sees all of these operations in one order."""
 
 from libc.stdint cimport uint64_t

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -52,10 +50,8 @@ cdef int submit_batch(Device* device, bint upload, const CommandBuffer* commands
     cdef VkTimelineSemaphoreSubmitInfo values
     cdef VkSubmitInfo info
     cdef VkFence signaled = VK_NULL_HANDLE
-    memset(&values, 0, sizeof(values))
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
-    values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SUBMIT_INFO)
+    clear_struct(&values, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO)
     if commands != NULL:
         if need(commands.handle != NULL, error):
             return error.status

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Blocks: device memory of one vkAllocateMemory of exactly the bytes asked for, mapped for its
 whole life where the host sees it."""
 
@@ -8,7 +7,6 @@ from vkrt.core.allocator cimport Allocator
 from vkrt.core.error cimport Error
 from vkrt.core.memory_types cimport Purpose
 from vkrt.core.vulkan cimport VkBuffer, VkImage
-
 
 cdef struct Block:
     Allocator* allocator
@@ -23,30 +21,29 @@ cdef struct Block:
     # Host accesses need no flush and no invalidation.
     bint coherent
 
-
-# A block of `size` bytes in a memory type of `type_bits` that suits the purpose. What failed needs
-# no `free_block`. Where memory ran out the error tells the shortage.
-#   alignment: bytes, of what will be at the block's start
-cdef extern int allocate_block "vkrt_allocate_block"(
-    Allocator* allocator, uint64_t size, uint64_t alignment, uint32_t type_bits, Purpose purpose,
-    Block* block, Error* error) noexcept nogil
-# The device must be done with it. May be called again.
-cdef extern void free_block "vkrt_free_block"(Block* block) noexcept nogil
-# Needed (and effective) only for memory that is not coherent: a flush after host writes, an
-# invalidation before host reads. Both carry whole atoms of memory, so that an invalidation comes
-# before host writes too where the device wrote the rest of an atom.
-cdef extern int flush_block "vkrt_flush_block"(
-    Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil
-cdef extern int invalidate_block "vkrt_invalidate_block"(
-    Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil
-# Fails where the host does not see these bytes.
-cdef extern int check_host_range "vkrt_check_host_range"(
-    const Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil
-# The place was checked before. VMA has to bind what it allocated.
-cdef extern int bind_buffer_memory "vkrt_bind_buffer_memory"(
-    Block* block, VkBuffer buffer, uint64_t offset, Error* error) noexcept nogil
-cdef extern int bind_image_memory "vkrt_bind_image_memory"(
-    Block* block, VkImage image, uint64_t offset, Error* error) noexcept nogil
-# Lets the n-th allocation from now on fail as if device memory had run out, once. For tests. 1 is
-# the next one; 0 takes the order back.
-cdef extern void fail_allocation_after "vkrt_fail_allocation_after"(int n) noexcept nogil
+cdef extern nogil:
+    # A block of `size` bytes in a memory type of `type_bits` that suits the purpose. What failed
+    # needs no `free_block`. Where memory ran out the error tells the shortage.
+    #   alignment: bytes, of what will be at the block's start
+    int allocate_block "vkrt_allocate_block"(Allocator* allocator, uint64_t size,
+                                             uint64_t alignment, uint32_t type_bits,
+                                             Purpose purpose, Block* block, Error* error)
+    # The device must be done with it. May be called again.
+    void free_block "vkrt_free_block"(Block* block)
+    # Needed (and effective) only for memory that is not coherent: a flush after host writes, an
+    # invalidation before host reads. Both carry whole atoms of memory, so that an invalidation
+    # comes before host writes too where the device wrote the rest of an atom.
+    int flush_block "vkrt_flush_block"(Block* block, uint64_t offset, uint64_t size, Error* error)
+    int invalidate_block "vkrt_invalidate_block"(Block* block, uint64_t offset, uint64_t size,
+                                                 Error* error)
+    # Fails where the host does not see these bytes.
+    int check_host_range "vkrt_check_host_range"(const Block* block, uint64_t offset, uint64_t size,
+                                                 Error* error)
+    # The place was checked before. VMA has to bind what it allocated.
+    int bind_buffer_memory "vkrt_bind_buffer_memory"(Block* block, VkBuffer buffer, uint64_t offset,
+                                                     Error* error)
+    int bind_image_memory "vkrt_bind_image_memory"(Block* block, VkImage image, uint64_t offset,
+                                                   Error* error)
+    # Lets the n-th allocation from now on fail as if device memory had run out, once. For tests. 1
+    # is the next one; 0 takes the order back.
+    void fail_allocation_after "vkrt_fail_allocation_after"(int n)

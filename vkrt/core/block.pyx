@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -8,7 +6,8 @@ from vkrt.core.allocator cimport note_peak, release_allocator, retain_allocator
 from vkrt.core.atomic cimport atomic_add, atomic_add64, atomic_read, atomic_take, atomic_write
 from vkrt.core.device cimport Device, check_usable, reaches_driver, uncount
 from vkrt.core.error cimport (
-    VKRT_ERROR_DEVICE, VKRT_ERROR_DEVICE_MEMORY, VKRT_ERROR_INPUT, VKRT_OK, fail, fail_call,
+    VKRT_ERROR_DEVICE, VKRT_ERROR_DEVICE_MEMORY, VKRT_ERROR_INPUT, VKRT_OK, Shortage, fail,
+    fail_call,
 )
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.live cimport BLOCK, count
@@ -128,8 +127,7 @@ cdef int tell_shortage(Allocator* allocator, int result, uint64_t size, int memo
     cdef char[GROUPED + 60] suffix
     if check_result(result, b"vkAllocateMemory", error) != VKRT_ERROR_DEVICE_MEMORY:
         return error.status
-    memcpy(said, error.text, sizeof(said))
-    said[sizeof(said) - 1] = 0
+    snprintf(said, sizeof(said), b"%s", <char*>error.text)
     vkrt_vma_heaps(allocator.handle, heaps)
     suffix[0] = 0
     if size > device.max_allocation:
@@ -140,10 +138,8 @@ cdef int tell_shortage(Allocator* allocator, int result, uint64_t size, int memo
               b"is %s%s", said, grouped(size, asked), heap,
               grouped(heaps[heap].block_bytes, used), grouped(heaps[heap].budget, granted),
               suffix)
-    error.shortage.asked = size
-    error.shortage.heap = heap
-    error.shortage.budget = heaps[heap].budget
-    error.shortage.in_use = heaps[heap].block_bytes
+    error.shortage = Shortage(asked=size, budget=heaps[heap].budget,
+                              in_use=heaps[heap].block_bytes, heap=heap)
     return error.status
 
 
@@ -201,28 +197,27 @@ cdef void carry_atoms(const Block* block, const void* source, void* target, uint
 
 
 cdef int flush_block(Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil:
-    if block.coherent:
-        return VKRT_OK
     if block.behind != NULL:
         carry_atoms(block, block.mapped, block.behind, offset, size)
-        return VKRT_OK
-    if check_block(block, error):
-        return error.status
-    return check_result(vkrt_vma_flush(block.allocator.handle, block.handle, offset, size),
-                        b"vkFlushMappedMemoryRanges", error)
+    elif not block.coherent:
+        if check_block(block, error):
+            return error.status
+        return check_result(vkrt_vma_flush(block.allocator.handle, block.handle, offset, size),
+                            b"vkFlushMappedMemoryRanges", error)
+    return VKRT_OK
 
 
 cdef int invalidate_block(Block* block, uint64_t offset, uint64_t size,
                           Error* error) noexcept nogil:
-    if block.coherent:
-        return VKRT_OK
     if block.behind != NULL:
         carry_atoms(block, block.behind, block.mapped, offset, size)
-        return VKRT_OK
-    if check_block(block, error):
-        return error.status
-    return check_result(vkrt_vma_invalidate(block.allocator.handle, block.handle, offset, size),
-                        b"vkInvalidateMappedMemoryRanges", error)
+    elif not block.coherent:
+        if check_block(block, error):
+            return error.status
+        return check_result(
+            vkrt_vma_invalidate(block.allocator.handle, block.handle, offset, size),
+            b"vkInvalidateMappedMemoryRanges", error)
+    return VKRT_OK
 
 
 cdef int bind_buffer_memory(Block* block, VkBuffer buffer, uint64_t offset,

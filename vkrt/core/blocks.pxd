@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The memory of planned blocks, allocated one by one or all at once."""
 
 from libc.stdint cimport int64_t
@@ -8,7 +7,6 @@ from vkrt.core.block cimport Block
 from vkrt.core.error cimport Error
 from vkrt.core.memory_types cimport Purpose
 from vkrt.core.records cimport Records, Rows
-
 
 cdef struct Blocks:
     Allocator* allocator
@@ -21,18 +19,17 @@ cdef struct Blocks:
     const int64_t* type_bits
     Block* items
 
-
-# Nothing is allocated yet. What failed needs no `free_blocks`.
-cdef extern int plan_blocks "vkrt_plan_blocks"(
-    Allocator* allocator, Allocator* spilled, const Records* records, const Rows* planned,
-    const int64_t* type_bits, Blocks* blocks, Error* error) noexcept nogil
-# Allocates a block by its number, unless it is there.
-cdef extern int allocate_planned "vkrt_allocate_planned"(
-    Blocks* blocks, int64_t number, Error* error) noexcept nogil
-cdef extern int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error) noexcept nogil
-# The blocks of an arena that planned ones are, or parts of: of the same kind and types of memory,
-# and no smaller. The caller frees `found`, also where it failed.
-cdef extern int find_blocks "vkrt_find_blocks"(
-    Blocks* arena, const Rows* planned, Block*** found, Error* error) noexcept nogil
-# The device must be done with them. May be called again.
-cdef extern void free_blocks "vkrt_free_blocks"(Blocks* blocks) noexcept nogil
+cdef extern nogil:
+    # Nothing is allocated yet. What failed needs no `free_blocks`.
+    int plan_blocks "vkrt_plan_blocks"(Allocator* allocator, Allocator* spilled,
+                                       const Records* records, const Rows* planned,
+                                       const int64_t* type_bits, Blocks* blocks, Error* error)
+    # Allocates a block by its number, unless it is there.
+    int allocate_planned "vkrt_allocate_planned"(Blocks* blocks, int64_t number, Error* error)
+    int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error)
+    # The blocks of an arena that planned ones are, or parts of: of the same kind and types of
+    # memory, and no smaller. The caller frees `found`, also where it failed.
+    int find_blocks "vkrt_find_blocks"(Blocks* arena, const Rows* planned, Block*** found,
+                                       Error* error)
+    # The device must be done with them. May be called again.
+    void free_blocks "vkrt_free_blocks"(Blocks* blocks)

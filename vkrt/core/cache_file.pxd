@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The file in which a driver's compiled pipelines outlive the process.
 
 Its bytes go into the driver, so nothing in it is trusted: a header of vkrt's own with the device,
@@ -22,7 +21,6 @@ cdef enum:
     MAX_CACHE_BYTES = 64 << 20
     UUID_BYTES = 16
 
-
 # What a driver's data is good for: exactly this device with this version of its driver
 cdef struct CacheOwner:
     uint32_t vendor
@@ -30,16 +28,15 @@ cdef struct CacheOwner:
     uint32_t driver_version
     unsigned char[UUID_BYTES] uuid
 
-
-# Whether there is anything in a driver's data but that header
-cdef extern bint has_pipelines "vkrt_has_pipelines"(size_t size) noexcept nogil
-# The driver's data in a file, in memory that the caller frees; NULL where there is none, or what
-# does not fit.
-cdef extern char* read_cache_file "vkrt_read_cache_file"(
-    const char* path, const CacheOwner* owner, size_t* size) noexcept nogil
-# Puts a driver's data into a file, which is there whole or not at all. Whether it could: a cache
-# that cannot be written is none.
-#   named: by the user: a file that is none of vkrt's is not written over
-cdef extern bint write_cache_file "vkrt_write_cache_file"(
-    const char* path, const CacheOwner* owner, const void* data, size_t size,
-    bint named) noexcept nogil
+cdef extern nogil:
+    # Whether there is anything in a driver's data but that header
+    bint has_pipelines "vkrt_has_pipelines"(size_t size)
+    # The driver's data in a file, in memory that the caller frees; NULL where there is none, or
+    # what does not fit.
+    char* read_cache_file "vkrt_read_cache_file"(const char* path, const CacheOwner* owner,
+                                                 size_t* size)
+    # Puts a driver's data into a file, which is there whole or not at all. Whether it could: a
+    # cache that cannot be written is none.
+    #   named: by the user: a file that is none of vkrt's is not written over
+    bint write_cache_file "vkrt_write_cache_file"(const char* path, const CacheOwner* owner,
+                                                  const void* data, size_t size, bint named)

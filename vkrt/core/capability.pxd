@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Which device features a shader needs, read from the SPIR-V itself.
 
 A driver may kill the process when it meets a capability it does not have, so every module is
@@ -28,16 +27,16 @@ cdef extern from * nogil:
         const char* feature  # of the device that allows it, or NULL: every device does
         uint32_t subgroup  # VkSubgroupFeatureFlags, where it is an operation of subgroups
 
-
-# Those that vkrt knows
-cdef extern int capability_count "vkrt_capability_count"() noexcept nogil
-cdef extern const Capability* capability_at "vkrt_capability_at"(int number) noexcept nogil
-# The capability that such a module declares behind `at`, which is 0 at first; False for none.
-cdef extern bint next_capability "vkrt_next_capability"(
-    const uint32_t* words, size_t nbytes, size_t* at, uint32_t* number) noexcept nogil
-# Refuses a shader that a device with these features (`vkrt.core.features`) and operations of
-# subgroups (VkSubgroupFeatureFlags) may not be given.
-#   device: its name, for the message
-cdef extern int check_capabilities "vkrt_check_capabilities"(
-    const uint32_t* words, size_t nbytes, uint64_t features, uint32_t subgroups,
-    const char* device, Error* error) noexcept nogil
+cdef extern nogil:
+    # Those that vkrt knows
+    int capability_count "vkrt_capability_count"()
+    const Capability* capability_at "vkrt_capability_at"(int number)
+    # The capability that such a module declares behind `at`, which is 0 at first; False for none.
+    bint next_capability "vkrt_next_capability"(const uint32_t* words, size_t nbytes, size_t* at,
+                                                uint32_t* number)
+    # Refuses a shader that a device with these features (`vkrt.core.features`) and operations of
+    # subgroups (VkSubgroupFeatureFlags) may not be given.
+    #   device: its name, for the message
+    int check_capabilities "vkrt_check_capabilities"(const uint32_t* words, size_t nbytes,
+                                                     uint64_t features, uint32_t subgroups,
+                                                     const char* device, Error* error)

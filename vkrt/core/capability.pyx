@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
@@ -10,7 +8,8 @@ cdef extern from * nogil:
     """
     #define VKRT_ANY(number, name) {number, name, NULL, 0}
     #define VKRT_NEEDS(number, name, feature) {number, name, feature, 0}
-    #define VKRT_SUBGROUP(number, name, feature, bit) {number, name, feature, bit}
+    #define VKRT_SUBGROUP(number, name, feature, BIT) \\
+        {number, "GroupNonUniform" name, "subgroup_" feature, VK_SUBGROUP_FEATURE_##BIT##_BIT}
     static const VkrtCapability vkrt_capabilities[] = {
       VKRT_ANY(0, "Matrix"),
       VKRT_ANY(1, "Shader"),
@@ -26,19 +25,14 @@ cdef extern from * nogil:
       VKRT_ANY(50, "ImageQuery"),
       VKRT_NEEDS(55, "StorageImageReadWithoutFormat", "storage_image_read_without_format"),
       VKRT_NEEDS(56, "StorageImageWriteWithoutFormat", "storage_image_write_without_format"),
-      VKRT_SUBGROUP(61, "GroupNonUniform", "subgroup_basic", VK_SUBGROUP_FEATURE_BASIC_BIT),
-      VKRT_SUBGROUP(62, "GroupNonUniformVote", "subgroup_vote", VK_SUBGROUP_FEATURE_VOTE_BIT),
-      VKRT_SUBGROUP(63, "GroupNonUniformArithmetic", "subgroup_arithmetic",
-                    VK_SUBGROUP_FEATURE_ARITHMETIC_BIT),
-      VKRT_SUBGROUP(64, "GroupNonUniformBallot", "subgroup_ballot",
-                    VK_SUBGROUP_FEATURE_BALLOT_BIT),
-      VKRT_SUBGROUP(65, "GroupNonUniformShuffle", "subgroup_shuffle",
-                    VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
-      VKRT_SUBGROUP(66, "GroupNonUniformShuffleRelative", "subgroup_shuffle_relative",
-                    VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT),
-      VKRT_SUBGROUP(67, "GroupNonUniformClustered", "subgroup_clustered",
-                    VK_SUBGROUP_FEATURE_CLUSTERED_BIT),
-      VKRT_SUBGROUP(68, "GroupNonUniformQuad", "subgroup_quad", VK_SUBGROUP_FEATURE_QUAD_BIT),
+      VKRT_SUBGROUP(61, "", "basic", BASIC),
+      VKRT_SUBGROUP(62, "Vote", "vote", VOTE),
+      VKRT_SUBGROUP(63, "Arithmetic", "arithmetic", ARITHMETIC),
+      VKRT_SUBGROUP(64, "Ballot", "ballot", BALLOT),
+      VKRT_SUBGROUP(65, "Shuffle", "shuffle", SHUFFLE),
+      VKRT_SUBGROUP(66, "ShuffleRelative", "shuffle_relative", SHUFFLE_RELATIVE),
+      VKRT_SUBGROUP(67, "Clustered", "clustered", CLUSTERED),
+      VKRT_SUBGROUP(68, "Quad", "quad", QUAD),
       VKRT_NEEDS(4433, "StorageBuffer16BitAccess", "storage16"),
       VKRT_NEEDS(4434, "UniformAndStorageBuffer16BitAccess", "uniform16"),
       VKRT_NEEDS(4435, "StoragePushConstant16", "push_constant16"),

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Arithmetic on numbers that a file may have made up: an overflow is told, never a wrong number."""
 
 from libc.stdint cimport int64_t

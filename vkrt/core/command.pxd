@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Command buffers: what an inference consists of on the device."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -10,7 +9,6 @@ from vkrt.core.vulkan cimport (
     VkPipelineLayout,
 )
 
-
 # One thread at a time records into the command buffers of a pool.
 cdef struct CommandPool:
     Device* device
@@ -19,61 +17,51 @@ cdef struct CommandPool:
     int users
     bint closed
 
-
 cdef struct CommandBuffer:
     CommandPool* pool
     Device* device
     VkCommandBuffer handle
 
+cdef extern nogil:
+    # For the compute queue, or for the queue for copies.
+    int make_command_pool "vkrt_make_command_pool"(Device* device, bint uploads, CommandPool* pool,
+                                                   Error* error)
+    # Destroys the pool; at once, or when its last command buffer is closed.
+    void close_command_pool "vkrt_close_command_pool"(CommandPool* pool)
+    # The pool's memory stays where it is as long as the command buffer is open.
+    int make_command_buffer "vkrt_make_command_buffer"(CommandPool* pool, CommandBuffer* commands,
+                                                       Error* error)
+    # The device must be done with it.
+    void close_command_buffer "vkrt_close_command_buffer"(CommandBuffer* commands)
 
-# For the compute queue, or for the queue for copies.
-cdef extern int make_command_pool "vkrt_make_command_pool"(
-    Device* device, bint uploads, CommandPool* pool, Error* error) noexcept nogil
-# Destroys the pool; at once, or when its last command buffer is closed.
-cdef extern void close_command_pool "vkrt_close_command_pool"(CommandPool* pool) noexcept nogil
-# The pool's memory stays where it is as long as the command buffer is open.
-cdef extern int make_command_buffer "vkrt_make_command_buffer"(
-    CommandPool* pool, CommandBuffer* commands, Error* error) noexcept nogil
-# The device must be done with it.
-cdef extern void close_command_buffer "vkrt_close_command_buffer"(
-    CommandBuffer* commands) noexcept nogil
+    # Drops what was recorded. A command buffer that is not `one_time` may be submitted again.
+    int begin_commands "vkrt_begin_commands"(const CommandBuffer* commands, bint one_time,
+                                             Error* error)
+    int end_commands "vkrt_end_commands"(const CommandBuffer* commands, Error* error)
 
-# Drops what was recorded. A command buffer that is not `one_time` may be submitted again.
-cdef extern int begin_commands "vkrt_begin_commands"(
-    const CommandBuffer* commands, bint one_time, Error* error) noexcept nogil
-cdef extern int end_commands "vkrt_end_commands"(
-    const CommandBuffer* commands, Error* error) noexcept nogil
-
-# What follows records, and takes open objects.
-cdef extern void bind_pipeline "vkrt_bind_pipeline"(
-    const CommandBuffer* commands, VkPipeline pipeline) noexcept nogil
-cdef extern void bind_descriptors "vkrt_bind_descriptors"(
-    const CommandBuffer* commands, VkPipelineLayout layout, VkDescriptorSet set) noexcept nogil
-cdef extern void push_constants "vkrt_push_constants"(
-    const CommandBuffer* commands, VkPipelineLayout layout, const void* data,
-    uint32_t size) noexcept nogil
-cdef extern void dispatch "vkrt_dispatch"(
-    const CommandBuffer* commands, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
-# Any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)
-cdef extern void barrier "vkrt_barrier"(
-    const CommandBuffer* commands, VkFlags source_stages, VkFlags source_access, VkFlags stages,
-    VkFlags access) noexcept nogil
-# The same, and images that held nothing, or nothing that is needed, become usable by shaders
-# (layout GENERAL), in the same command.
-cdef extern int barrier_with_images "vkrt_barrier_with_images"(
-    const CommandBuffer* commands, VkFlags source_stages, VkFlags source_access, VkFlags stages,
-    VkFlags access, const VkImage* images, uint32_t number, Error* error) noexcept nogil
-# Everything before is seen by the host once the fence is signaled.
-cdef extern void device_to_host "vkrt_device_to_host"(
-    const CommandBuffer* commands) noexcept nogil
-cdef extern void copy_buffer "vkrt_copy_buffer"(
-    const CommandBuffer* commands, VkBuffer source, uint64_t source_offset, VkBuffer target,
-    uint64_t target_offset, uint64_t size) noexcept nogil
-# Offset and size are multiples of 4 bytes.
-cdef extern void fill_buffer "vkrt_fill_buffer"(
-    const CommandBuffer* commands, VkBuffer target, uint64_t offset, uint64_t size,
-    uint32_t word) noexcept nogil
-# The bytes go into the command; offset and size are multiples of 4, at most 65,536.
-cdef extern void update_buffer "vkrt_update_buffer"(
-    const CommandBuffer* commands, VkBuffer target, uint64_t offset, uint64_t size,
-    const void* data) noexcept nogil
+    # What follows records, and takes open objects.
+    void bind_pipeline "vkrt_bind_pipeline"(const CommandBuffer* commands, VkPipeline pipeline)
+    void bind_descriptors "vkrt_bind_descriptors"(const CommandBuffer* commands,
+                                                  VkPipelineLayout layout, VkDescriptorSet set)
+    void push_constants "vkrt_push_constants"(
+        const CommandBuffer* commands, VkPipelineLayout layout, const void* data, uint32_t size)
+    void dispatch "vkrt_dispatch"(const CommandBuffer* commands, uint32_t x, uint32_t y, uint32_t z)
+    # Any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)
+    void barrier "vkrt_barrier"(const CommandBuffer* commands, VkFlags source_stages,
+                                VkFlags source_access, VkFlags stages, VkFlags access)
+    # The same, and images that held nothing, or nothing that is needed, become usable by shaders
+    # (layout GENERAL), in the same command.
+    int barrier_with_images "vkrt_barrier_with_images"(
+        const CommandBuffer* commands, VkFlags source_stages, VkFlags source_access, VkFlags stages,
+        VkFlags access, const VkImage* images, uint32_t number, Error* error)
+    # Everything before is seen by the host once the fence is signaled.
+    void device_to_host "vkrt_device_to_host"(const CommandBuffer* commands)
+    void copy_buffer "vkrt_copy_buffer"(const CommandBuffer* commands, VkBuffer source,
+                                        uint64_t source_offset, VkBuffer target,
+                                        uint64_t target_offset, uint64_t size)
+    # Offset and size are multiples of 4 bytes.
+    void fill_buffer "vkrt_fill_buffer"(const CommandBuffer* commands, VkBuffer target,
+                                        uint64_t offset, uint64_t size, uint32_t word)
+    # The bytes go into the command; offset and size are multiples of 4, at most 65,536.
+    void update_buffer "vkrt_update_buffer"(const CommandBuffer* commands, VkBuffer target,
+                                            uint64_t offset, uint64_t size, const void* data)

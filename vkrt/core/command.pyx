@@ -1,10 +1,8 @@
-# cython: language_level=3
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.core.atomic cimport atomic_add, atomic_take
-from vkrt.core.device cimport check_created, count_destroyed, retain_device, uncount
+from vkrt.core.device cimport create_child, destroy_child, uncount
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_MEMORY, VKRT_OK, fail, need
 from vkrt.core.live cimport COMMAND_BUFFER, COMMAND_POOL, count
 from vkrt.core.results cimport check_result
@@ -14,27 +12,17 @@ from vkrt.core.vulkan cimport *
 cdef int make_command_pool(Device* device, bint uploads, CommandPool* pool,
                            Error* error) noexcept nogil:
     cdef VkCommandPoolCreateInfo info
-    cdef VkCommandPool handle = VK_NULL_HANDLE
     memset(pool, 0, sizeof(pool[0]))
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO)
     info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
     info.queueFamilyIndex = device.upload_family if uploads else device.queue_family
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateCommandPool(device.handle, &info, NULL, &handle),
-            COMMAND_POOL, b"vkCreateCommandPool", error):
-        return error.status
-    pool.device = device
-    pool.handle = handle
-    pool.users = 1
-    return VKRT_OK
+    pool.device, pool.users = device, 1
+    return create_child(device, COMMAND_POOL, &info, &pool.handle, error)
 
 
 cdef void release_pool(CommandPool* pool) noexcept nogil:
     if atomic_add(&pool.users, -1) == 0:
-        pool.device.vk.vkDestroyCommandPool(pool.device.handle, pool.handle, NULL)
-        pool.handle = VK_NULL_HANDLE
-        count_destroyed(pool.device, COMMAND_POOL)
+        destroy_child(pool.device, COMMAND_POOL, &pool.handle)
 
 
 cdef void close_command_pool(CommandPool* pool) noexcept nogil:
@@ -50,8 +38,7 @@ cdef int make_command_buffer(CommandPool* pool, CommandBuffer* commands,
     memset(commands, 0, sizeof(commands[0]))
     if pool.closed or pool.handle == VK_NULL_HANDLE:
         return fail(error, VKRT_ERROR_CLOSED, b"the command pool is closed")
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO)
     info.commandPool = pool.handle
     info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY
     info.commandBufferCount = 1
@@ -81,8 +68,7 @@ cdef int begin_commands(const CommandBuffer* commands, bint one_time,
     cdef VkCommandBufferBeginInfo info
     if need(commands.handle != NULL, error):
         return error.status
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO)
     if one_time:
         info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
     return check_result(commands.device.vk.vkBeginCommandBuffer(commands.handle, &info),
@@ -119,8 +105,7 @@ cdef void dispatch(const CommandBuffer* commands, uint32_t x, uint32_t y,
 
 cdef VkMemoryBarrier memory_barrier(VkFlags source_access, VkFlags access) noexcept nogil:
     cdef VkMemoryBarrier memory
-    memset(&memory, 0, sizeof(memory))
-    memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER
+    clear_struct(&memory, VK_STRUCTURE_TYPE_MEMORY_BARRIER)
     memory.srcAccessMask = source_access
     memory.dstAccessMask = access
     return memory
@@ -137,7 +122,7 @@ cdef void barrier(const CommandBuffer* commands, VkFlags source_stages, VkFlags 
 # because another tenant of that memory may still be read or written there.
 cdef void describe_change(VkImageMemoryBarrier* change, VkImage image,
                           VkFlags source_access) noexcept nogil:
-    change.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
+    clear_struct(change, VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER)
     change.srcAccessMask = source_access
     change.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
     change.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED

@@ -1,10 +1,8 @@
-# cython: language_level=3
 """Which values of a SPIR-V module follow from its constants, and what `pruning` notes of it."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from vkrt.core.pipeline cimport Constant
-
 
 cdef struct Code:
     const uint32_t* words
@@ -24,20 +22,17 @@ cdef struct Code:
     const Constant* constants
     size_t constant_count
 
-
 cdef inline uint32_t valid(const Code* code, uint32_t number) noexcept nogil:
     """An id, or 0 for what is none."""
     return number if number < code.bound else 0
 
-
 cdef inline int length(const uint32_t* at) noexcept nogil:
     return at[0] >> 16
-
 
 cdef inline int opcode(const uint32_t* at) noexcept nogil:
     return at[0] & 0xFFFF
 
-
-# Finds the constants whose values are known, and the results of integer and boolean operations on
-# them; returns where the functions begin.
-cdef extern int evaluate "vkrt_evaluate_constants"(Code* code) noexcept nogil
+cdef extern nogil:
+    # Finds the constants whose values are known, and the results of integer and boolean operations
+    # on them; returns where the functions begin.
+    int evaluate "vkrt_evaluate_constants"(Code* code)

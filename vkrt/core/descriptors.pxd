@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Descriptor sets: what dispatches are bound to."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -10,7 +9,6 @@ from vkrt.core.vulkan cimport (
     VkBuffer, VkBufferView, VkDescriptorPool, VkDescriptorSet, VkImageView,
 )
 
-
 # A pool with exactly the room of its sets, which are allocated with it and live as long
 cdef struct DescriptorPool:
     Device* device
@@ -20,23 +18,22 @@ cdef struct DescriptorPool:
     VkDescriptorSet* sets
     const DescriptorLayout** layouts
 
-
-# A set of each layout, of which there is at least one; they may repeat.
-cdef extern int make_descriptor_pool "vkrt_make_descriptor_pool"(
-    Device* device, const DescriptorLayout* const* layouts, uint32_t size, DescriptorPool* pool,
-    Error* error) noexcept nogil
-# The device must be done with the sets.
-cdef extern void close_descriptor_pool "vkrt_close_descriptor_pool"(
-    DescriptorPool* pool) noexcept nogil
-# These put something at a binding of set `index`, if it is of the type for that. Kernels trust the
-# range of a buffer (in bytes), and drivers need not check it: whoever writes it does.
-cdef extern int write_buffer_descriptor "vkrt_write_buffer_descriptor"(
-    const DescriptorPool* pool, uint32_t index, uint32_t binding, VkBuffer buffer, uint64_t offset,
-    uint64_t range, Error* error) noexcept nogil
-cdef extern int write_texel_descriptor "vkrt_write_texel_descriptor"(
-    const DescriptorPool* pool, uint32_t index, uint32_t binding, VkBufferView view,
-    Error* error) noexcept nogil
-# A sampled one gets the nearest sampler.
-cdef extern int write_image_descriptor "vkrt_write_image_descriptor"(
-    const DescriptorPool* pool, uint32_t index, uint32_t binding, VkImageView view,
-    Error* error) noexcept nogil
+cdef extern nogil:
+    # A set of each layout, of which there is at least one; they may repeat.
+    int make_descriptor_pool "vkrt_make_descriptor_pool"(
+        Device* device, const DescriptorLayout* const* layouts, uint32_t size, DescriptorPool* pool,
+        Error* error)
+    # The device must be done with the sets.
+    void close_descriptor_pool "vkrt_close_descriptor_pool"(DescriptorPool* pool)
+    # These put something at a binding of set `index`, if it is of the type for that. Kernels trust
+    # the range of a buffer (in bytes), and drivers need not check it: whoever writes it does.
+    int write_buffer_descriptor "vkrt_write_buffer_descriptor"(
+        const DescriptorPool* pool, uint32_t index, uint32_t binding, VkBuffer buffer,
+        uint64_t offset, uint64_t range, Error* error)
+    int write_texel_descriptor "vkrt_write_texel_descriptor"(const DescriptorPool* pool,
+                                                             uint32_t index, uint32_t binding,
+                                                             VkBufferView view, Error* error)
+    # A sampled one gets the nearest sampler.
+    int write_image_descriptor "vkrt_write_image_descriptor"(const DescriptorPool* pool,
+                                                             uint32_t index, uint32_t binding,
+                                                             VkImageView view, Error* error)

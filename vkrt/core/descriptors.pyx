@@ -1,10 +1,7 @@
-# cython: language_level=3
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from vkrt.core.atomic cimport atomic_take64
-from vkrt.core.device cimport check_created, count_destroyed, get_sampler, retain_device
+from vkrt.core.device cimport create_child, destroy_child, get_sampler
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
@@ -42,19 +39,11 @@ cdef uint32_t count_types(const DescriptorPool* pool, VkDescriptorPoolSize* size
 cdef int make_handle(DescriptorPool* pool, Error* error) noexcept nogil:
     cdef VkDescriptorPoolSize[MAX_TYPES] sizes
     cdef VkDescriptorPoolCreateInfo info
-    cdef Device* device = pool.device
-    cdef VkDescriptorPool handle = VK_NULL_HANDLE
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO)
     info.maxSets = pool.size
     info.poolSizeCount = count_types(pool, sizes)
     info.pPoolSizes = sizes
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateDescriptorPool(device.handle, &info, NULL, &handle),
-            DESCRIPTOR_POOL, b"vkCreateDescriptorPool", error):
-        return error.status
-    pool.handle = handle
-    return VKRT_OK
+    return create_child(pool.device, DESCRIPTOR_POOL, &info, &pool.handle, error)
 
 
 cdef int allocate_sets(DescriptorPool* pool, Error* error) noexcept nogil:
@@ -68,8 +57,7 @@ cdef int allocate_sets(DescriptorPool* pool, Error* error) noexcept nogil:
                     pool.size)
     for i in range(pool.size):
         handles[i] = pool.layouts[i].set_layout
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO)
     info.descriptorPool = pool.handle
     info.descriptorSetCount = pool.size
     info.pSetLayouts = handles
@@ -110,15 +98,12 @@ cdef int make_descriptor_pool(Device* device, const DescriptorLayout* const* lay
 
 
 cdef void close_descriptor_pool(DescriptorPool* pool) noexcept nogil:
-    cdef VkDescriptorPool handle = atomic_take64(&pool.handle)
+    destroy_child(pool.device, DESCRIPTOR_POOL, &pool.handle)
     free(pool.sets)
     free(pool.layouts)
     pool.sets = NULL
     pool.layouts = NULL
     pool.size = 0
-    if handle != VK_NULL_HANDLE:
-        pool.device.vk.vkDestroyDescriptorPool(pool.device.handle, handle, NULL)
-        count_destroyed(pool.device, DESCRIPTOR_POOL)
 
 
 # other: a second type that is possible, or the same again; what: it is for, for the message
@@ -136,8 +121,7 @@ cdef int start_write(const DescriptorPool* pool, uint32_t index, uint32_t bindin
     if found != type and found != other:
         return fail(error, VKRT_ERROR_INPUT, b"binding %u is of descriptor type %d, which is not "
                     b"one of %s", binding, found, what)
-    memset(write, 0, sizeof(write[0]))
-    write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
+    clear_struct(write, VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET)
     write.dstSet = pool.sets[index]
     write.dstBinding = binding
     write.descriptorCount = 1

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A Vulkan device with one compute queue, and one for copies where it has such a family."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -16,14 +15,12 @@ from vkrt.core.vulkan cimport (
     VkSampler, VkSubmitInfo,
 )
 
-
 # The host's own functions that begin and end the use of its queue. The first may refuse, with a
 # status other than VKRT_OK, and then fills the error.
 cdef struct QueueLock:
     int (*lock)(void* data, Error* error) noexcept nogil
     void (*unlock)(void* data) noexcept nogil
     void* data
-
 
 cdef struct Device:
     Instance* instance
@@ -82,48 +79,61 @@ cdef struct Device:
     pthread_mutex_t* queue_lock
     QueueLock host
 
+cdef extern nogil:
+    # Creates the device with the features vkrt uses, as far as they are there. It becomes a user of
+    # the instance. What failed needs no `close_device`.
+    int open_device "vkrt_open_device"(Instance* instance, const Physical* physical, Device* device,
+                                       Error* error)
+    # Uses the device of a host, who has enabled these features (a set).
+    int adopt_device "vkrt_adopt_device"(Device* device, Instance* instance,
+                                         const Physical* physical, VkDevice handle, VkQueue queue,
+                                         uint32_t family, uint64_t features, Error* error)
+    # What a device has of memory; `separate` where that is its own, whatever the host sees.
+    void describe_memory "vkrt_describe_memory"(
+        Device* device, const VkPhysicalDeviceMemoryProperties* memory, bint separate)
+    # Destroys it, at once or when its last child is released. Its memory stays its owner's.
+    void close_device "vkrt_close_device"(Device* device)
 
-# Creates the device with the features vkrt uses, as far as they are there. It becomes a user of the
-# instance. What failed needs no `close_device`.
-cdef extern int open_device "vkrt_open_device"(
-    Instance* instance, const Physical* physical, Device* device, Error* error) noexcept nogil
-# Uses the device of a host, who has enabled these features (a set).
-cdef extern int adopt_device "vkrt_adopt_device"(
-    Device* device, Instance* instance, const Physical* physical, VkDevice handle, VkQueue queue,
-    uint32_t family, uint64_t features, Error* error) noexcept nogil
-# What a device has of memory; `separate` where that is its own, whatever the host sees.
-cdef extern void describe_memory "vkrt_describe_memory"(
-    Device* device, const VkPhysicalDeviceMemoryProperties* memory, bint separate) noexcept nogil
-# Destroys it, at once or when its last child is released. Its memory stays its owner's.
-cdef extern void close_device "vkrt_close_device"(Device* device) noexcept nogil
+    # A child is an object that retains the device, which stays until the last child is gone, even
+    # when it was closed. Where `create_child` fails the handle is VK_NULL_HANDLE; `destroy_child`
+    # does nothing for such a handle, and leaves one.
+    #   kind: from BUFFER on
+    #   info: the struct VkXCreateInfo of that kind
+    int create_child "vkrt_create_child"(Device* device, Kind kind, const void* info,
+                                         uint64_t* handle, Error* error)
+    void destroy_child "vkrt_destroy_child"(Device* device, Kind kind, uint64_t* handle)
+    # The same for what retains nothing; whether there was a handle.
+    int create_handle "vkrt_create_handle"(Device* device, Kind kind, const void* info,
+                                           uint64_t* handle, Error* error)
+    bint destroy_handle "vkrt_destroy_handle"(Device* device, Kind kind, uint64_t* handle)
+    # For children that are made otherwise: `retain_device` comes before that, then `check_created`,
+    # which releases the device again where it failed; `count_destroyed` comes after the end of one.
+    int retain_device "vkrt_retain_device"(Device* device, Error* error)
+    int check_created "vkrt_check_created"(Device* device, int result, Kind kind, const char* call,
+                                           Error* error)
+    void count_destroyed "vkrt_count_destroyed"(Device* device, Kind kind)
+    # The same for what retains nothing
+    void uncount "vkrt_uncount"(const Device* device, Kind kind)
+    # Fails where no call may reach the driver: the process was forked, or the device was given up.
+    int check_usable "vkrt_check_usable"(const Device* device, Error* error)
+    # The device's only sampler (nearest, clamped), created on first use.
+    int get_sampler "vkrt_get_sampler"(Device* device, VkSampler* sampler, Error* error)
+    # vkQueueSubmit, one thread at a time and under the host's lock: the only use of a queue that
+    # there is.
+    int submit_to "vkrt_submit_to"(Device* device, VkQueue queue, const VkSubmitInfo* info,
+                                   VkFence fence, Error* error)
+    # A wait for the device has failed with this result, which says nothing of whether the device is
+    # done: VKRT_OK where the wait is to be tried again. `failures` counts them, from 0 at the
+    # first.
+    int check_wait "vkrt_check_wait"(Device* device, int result, int* failures, const char* call,
+                                     Error* error)
+    # What was made of the device is left as it is from now on. Fills the error with a reason that
+    # ends with what is in it already, and returns its status.
+    int give_up "vkrt_give_up"(Device* device, Error* error)
+    # Waits for the devices that were given up, five seconds at most; to be called at the end of the
+    # process.
+    void wait_for_given_up "vkrt_wait_for_given_up"()
 
-
-# Every child retains the device before it creates its handle, then asks `check_created`, which
-# releases the device again where that failed; `count_destroyed` after it destroyed the handle. So
-# the device stays until the last child is gone, even when it was closed.
-cdef extern int retain_device "vkrt_retain_device"(Device* device, Error* error) noexcept nogil
-cdef extern int check_created "vkrt_check_created"(
-    Device* device, int result, Kind kind, const char* call, Error* error) noexcept nogil
-cdef extern void count_destroyed "vkrt_count_destroyed"(Device* device, Kind kind) noexcept nogil
-# What `count_destroyed` counts, for kinds that retain nothing
-cdef extern void uncount "vkrt_uncount"(const Device* device, Kind kind) noexcept nogil
 # Whether calls may reach the driver, for those that do not go through the table.
 cdef inline bint reaches_driver(const Device* device) noexcept nogil:
     return not (device.calls.inherited or device.calls.given_up)
-# Fails where no call may reach the driver: the process was forked, or the device was given up.
-cdef extern int check_usable "vkrt_check_usable"(const Device* device, Error* error) noexcept nogil
-# The device's only sampler (nearest, clamped), created on first use.
-cdef extern int get_sampler "vkrt_get_sampler"(
-    Device* device, VkSampler* sampler, Error* error) noexcept nogil
-# vkQueueSubmit, one thread at a time and under the host's lock: the only use of a queue that there
-# is.
-cdef extern int submit_to "vkrt_submit_to"(
-    Device* device, VkQueue queue, const VkSubmitInfo* info, VkFence fence,
-    Error* error) noexcept nogil
-# A wait for the device has failed with this result, which says nothing of whether the device is
-# done: VKRT_OK where the wait is to be tried again. `failures` counts them, from 0 at the first.
-cdef extern int check_wait "vkrt_check_wait"(
-    Device* device, int result, int* failures, const char* call, Error* error) noexcept nogil
-# What was made of the device is left as it is from now on. Fills the error with a reason that ends
-# with what is in it already, and returns its status.
-cdef extern int give_up "vkrt_give_up"(Device* device, Error* error) noexcept nogil

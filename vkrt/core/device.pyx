@@ -1,10 +1,9 @@
-# cython: language_level=3
-
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid
 
-from vkrt.core.atomic cimport atomic_add
+from vkrt.core.atomic cimport atomic_add, atomic_read, atomic_take64
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED, VKRT_ERROR_MEMORY, VKRT_OK, fail,
     fail_call,
@@ -12,17 +11,17 @@ from vkrt.core.error cimport (
 from vkrt.core.features cimport (
     FeatureChain, has_feature, link_features, set_features, wanted_extensions,
 )
-from vkrt.core.given_up cimport watch_until_idle
 from vkrt.core.instance cimport release_instance, retain_instance
-from vkrt.core.live cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, count
+from vkrt.core.live cimport ABANDONED, BUFFER, DEVICE, PIPELINE_CACHE, SAMPLER, count
 from vkrt.core.memory_types cimport reads_slowly, shares_memory
 from vkrt.core.nan_mode cimport nan_modes_of
 from vkrt.core.physical cimport compute_family, offers, timestamp_bits, upload_family
 from vkrt.core.process cimport stop_calls, unwatch, watch
 from vkrt.core.results cimport FORKED, check_result
-from vkrt.core.table cimport fill_device_table
+from vkrt.core.table cimport create_name, fill_device_table
 from vkrt.core.threads cimport (
-    nap, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+    nap, pthread_detach, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock,
+    pthread_mutex_unlock, pthread_t, start_thread,
 )
 from vkrt.core.vulkan cimport *
 
@@ -31,6 +30,18 @@ cdef enum:
     ATTEMPTS = 100
     NAP = 10_000_000
     MAX_EXTENSIONS = 32
+    # So long the process stays for all devices that were given up, in naps of a millisecond: a
+    # driver may never be done.
+    PATIENCE = 5000
+    SHORT_NAP = 1_000_000
+
+cdef struct Wait:
+    VkDevice device
+    VkResult (*wait_idle)(VkDevice) noexcept nogil
+    pthread_mutex_t* lock
+
+# Waits for devices that were given up
+cdef int waiting
 
 
 cdef int start(Device* device, Instance* instance, const Physical* physical, VkDevice handle,
@@ -79,16 +90,14 @@ cdef int open_device(Instance* instance, const Physical* physical, Device* devic
     cdef VkDevice handle = NULL
     cdef int i
     memset(device, 0, sizeof(device[0]))
-    memset(queues, 0, sizeof(queues))
-    memset(&info, 0, sizeof(info))
     link_features(&chain, physical.version, offers, physical)
     set_features(&chain, physical.features)
     for i in range(2):
-        queues[i].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        clear_struct(&queues[i], VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO)
         queues[i].queueFamilyIndex = other if i else family
         queues[i].queueCount = 1
         queues[i].pQueuePriorities = &priority
-    info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO)
     info.pNext = &chain.core
     info.queueCreateInfoCount = 1 if other == family else 2
     info.pQueueCreateInfos = queues
@@ -136,20 +145,13 @@ cdef void close_device(Device* device) noexcept nogil:
 
 
 cdef void destroy(Device* device) noexcept nogil:
-    cdef VkDevice handle = device.handle
     cdef bint left = device.calls.given_up
-    device.handle = NULL
-    if device.nearest != VK_NULL_HANDLE:
-        device.vk.vkDestroySampler(handle, device.nearest, NULL)
-        device.nearest = VK_NULL_HANDLE
-        count(SAMPLER, -1)
-    if device.pipeline_cache != VK_NULL_HANDLE:
-        device.vk.vkDestroyPipelineCache(handle, device.pipeline_cache, NULL)
-        device.pipeline_cache = VK_NULL_HANDLE
-        count(PIPELINE_CACHE, -1)
+    destroy_handle(device, SAMPLER, &device.nearest)
+    destroy_handle(device, PIPELINE_CACHE, &device.pipeline_cache)
     if device.owned and device.vk.vkDestroyDevice != NULL:
-        device.vk.vkDeviceWaitIdle(handle)
-        device.vk.vkDestroyDevice(handle, NULL)
+        device.vk.vkDeviceWaitIdle(device.handle)
+        device.vk.vkDestroyDevice(device.handle, NULL)
+    device.handle = NULL
     uncount(device, DEVICE)
     unwatch(&device.calls)
     if not left and device.queue_lock != NULL:
@@ -191,6 +193,42 @@ cdef int check_created(Device* device, int result, Kind kind, const char* call,
     return VKRT_OK
 
 
+cdef int create_handle(Device* device, Kind kind, const void* info, uint64_t* handle,
+                       Error* error) noexcept nogil:
+    cdef uint64_t made = VK_NULL_HANDLE
+    if check_result(device.vk.create[<int>kind - <int>BUFFER](device.handle, info, NULL, &made),
+                    create_name(kind), error):
+        return error.status
+    handle[0] = made
+    count(kind, 1)
+    return VKRT_OK
+
+
+cdef bint destroy_handle(Device* device, Kind kind, uint64_t* handle) noexcept nogil:
+    cdef uint64_t taken = atomic_take64(handle)
+    if taken == VK_NULL_HANDLE:
+        return False
+    device.vk.destroy[<int>kind - <int>BUFFER](device.handle, taken, NULL)
+    uncount(device, kind)
+    return True
+
+
+cdef int create_child(Device* device, Kind kind, const void* info, uint64_t* handle,
+                      Error* error) noexcept nogil:
+    handle[0] = VK_NULL_HANDLE
+    if retain_device(device, error):
+        return error.status
+    if create_handle(device, kind, info, handle, error):
+        release_device(device)
+        return error.status
+    return VKRT_OK
+
+
+cdef void destroy_child(Device* device, Kind kind, uint64_t* handle) noexcept nogil:
+    if destroy_handle(device, kind, handle):
+        release_device(device)
+
+
 cdef void count_destroyed(Device* device, Kind kind) noexcept nogil:
     uncount(device, kind)
     release_device(device)
@@ -212,21 +250,14 @@ cdef int get_sampler(Device* device, VkSampler* sampler, Error* error) noexcept 
     cdef int status = VKRT_OK
     pthread_mutex_lock(device.queue_lock)
     if device.nearest == VK_NULL_HANDLE:
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
+        clear_struct(&info, VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO)
         info.magFilter = VK_FILTER_NEAREST
         info.minFilter = VK_FILTER_NEAREST
         info.mipmapMode = VK_SAMPLER_MIPMAP_MODE_NEAREST
         info.addressModeU = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
         info.addressModeV = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
         info.addressModeW = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
-        status = check_result(device.vk.vkCreateSampler(device.handle, &info, NULL,
-                                                        &device.nearest),
-                              b"vkCreateSampler", error)
-        if status == VKRT_OK:
-            count(SAMPLER, 1)
-        else:
-            device.nearest = VK_NULL_HANDLE
+        status = create_handle(device, SAMPLER, &info, &device.nearest, error)
     pthread_mutex_unlock(device.queue_lock)
     sampler[0] = device.nearest
     return status
@@ -266,12 +297,51 @@ cdef int check_wait(Device* device, int result, int* failures, const char* call,
     return give_up(device, error)
 
 
+# The end of the process waits for devices that were given up, but not for ever. A driver that
+# computes, or compiles, on processors of the host does that in threads of its own. They use what
+# the end of a process takes away: it crashes. The host waits before its `exit`, whose handlers
+# begin with those of what the driver has used last.
+
+cdef void* until_idle(void* data) noexcept nogil:
+    cdef Wait* wait = <Wait*>data
+    # A thread may be in a call that does not return.
+    pthread_mutex_lock(wait.lock)
+    wait.wait_idle(wait.device)
+    pthread_mutex_unlock(wait.lock)
+    free(wait)
+    atomic_add(&waiting, -1)
+    return NULL
+
+
+cdef void wait_for_given_up() noexcept nogil:
+    cdef int naps = 0
+    while atomic_read(&waiting) > 0 and naps < PATIENCE:
+        nap(SHORT_NAP)
+        naps += 1
+
+
+cdef void watch_until_idle(const Device* device) noexcept nogil:
+    """Lets `wait_for_given_up` wait for a device that nobody else waits for any more."""
+    cdef pthread_t thread
+    cdef Wait* data = <Wait*>malloc(sizeof(Wait))
+    if data == NULL:
+        return
+    data.device, data.lock = device.handle, device.queue_lock
+    data.wait_idle = device.vk.vkDeviceWaitIdle
+    atomic_add(&waiting, 1)
+    # Not at the end: no thread can be started there.
+    if start_thread(&thread, until_idle, data, b"vkrt-given-up") != 0:
+        atomic_add(&waiting, -1)
+        free(data)
+        return
+    pthread_detach(thread)
+
+
 cdef int give_up(Device* device, Error* error) noexcept nogil:
     cdef char[200] reason
-    memcpy(reason, error.text, sizeof(reason))
-    reason[sizeof(reason) - 1] = 0
+    snprintf(reason, sizeof(reason), b"%s", <char*>error.text)
     if device.owned and not device.calls.given_up and not device.calls.inherited:
-        watch_until_idle(device.handle, device.vk.vkDeviceWaitIdle, device.queue_lock)
+        watch_until_idle(device)
     stop_calls(&device.calls)
     return fail_call(error, VKRT_ERROR_DEVICE_LOST, VK_ERROR_DEVICE_LOST, b"", b"%s: nobody can "
                      b"tell when %s is done with what it was given, so the device is given up, "

@@ -1,62 +1,52 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport strtol
-from libc.string cimport memset, strcmp, strlen
+from libc.string cimport memset, strlen
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_LOADER, VKRT_OK, fail
 from vkrt.core.library cimport say_no_driver
 from vkrt.core.physical cimport (
     MAX_DEVICES, check_version, free_physical, read_physical, usable_devices,
 )
-from vkrt.core.vulkan cimport (
-    VK_PHYSICAL_DEVICE_TYPE_CPU, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
-    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, VK_SUCCESS,
-)
+from vkrt.core.vulkan cimport VK_SUCCESS
+
+cdef extern from * nogil:
+    """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <string.h>
+    #include <strings.h>
+    /* By VkPhysicalDeviceType; the type of the least preference is the best. */
+    enum { VKRT_DEVICE_TYPES = VK_PHYSICAL_DEVICE_TYPE_CPU + 1 };
+    typedef struct { const char* name; int preference; } VkrtDeviceType;
+    static const VkrtDeviceType vkrt_types[VKRT_DEVICE_TYPES] = {
+        [VK_PHYSICAL_DEVICE_TYPE_OTHER] = {"other", 4},
+        [VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU] = {"integrated", 1},
+        [VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU] = {"discrete", 0},
+        [VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU] = {"virtual", 2},
+        [VK_PHYSICAL_DEVICE_TYPE_CPU] = {"cpu", 3},
+    };
+    """
+    ctypedef struct DeviceType "VkrtDeviceType":
+        const char* name
+        int preference
+    int strcasecmp(const char* text, const char* other)
+    const char* strcasestr(const char* text, const char* part)
+    const DeviceType* types "vkrt_types"
+    int DEVICE_TYPES "VKRT_DEVICE_TYPES"
 
 cdef enum:
     NAMES_BYTES = 300
 
 
-cdef const char* device_type_name(const Physical* physical) noexcept nogil:
+cdef const DeviceType* type_of(const Physical* physical) noexcept nogil:
     cdef int type = physical.properties.properties.deviceType
-    if type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-        return b"discrete"
-    if type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-        return b"integrated"
-    if type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-        return b"virtual"
-    return b"cpu" if type == VK_PHYSICAL_DEVICE_TYPE_CPU else b"other"
+    return &types[type if 0 <= type < DEVICE_TYPES else 0]
 
 
-cdef int preference_of(const Physical* physical) noexcept nogil:
-    """The least number is that of the best type."""
-    cdef const char* name = device_type_name(physical)
-    return (0 if strcmp(name, b"discrete") == 0 else 1 if strcmp(name, b"integrated") == 0
-            else 2 if strcmp(name, b"virtual") == 0 else 3 if strcmp(name, b"cpu") == 0 else 4)
-
-
-cdef char lower(char letter) noexcept nogil:
-    return letter + 32 if c'A' <= letter <= c'Z' else letter
-
-
-cdef bint begins_with(const char* text, const char* start) noexcept nogil:
-    cdef size_t i
-    for i in range(strlen(start)):
-        if lower(text[i]) != lower(start[i]):
-            return False
-    return True
-
-
-cdef bint has_part(const char* text, const char* part) noexcept nogil:
-    """Whether a text is in another one, whatever the case of letters is."""
-    while True:
-        if begins_with(text, part):
-            return True
-        if text[0] == 0:
-            return False
-        text += 1
+cdef const char* device_type_name(const Physical* physical) noexcept nogil:
+    return type_of(physical).name
 
 
 cdef int number_in(const char* name, int* number, Error* error) noexcept nogil:
@@ -104,11 +94,10 @@ cdef int rank_of(const Physical* physical, int at, const char* name, int number)
     if number >= 0:
         return 0 if number == at else -1
     if name == NULL:
-        return preference_of(physical)
-    if strlen(name) == strlen(device_type_name(physical)) and begins_with(
-            device_type_name(physical), name):
+        return type_of(physical).preference
+    if strcasecmp(device_type_name(physical), name) == 0:
         return 0
-    return 1 if has_part(physical.properties.properties.deviceName, name) else -1
+    return 1 if strcasestr(physical.properties.properties.deviceName, name) != NULL else -1
 
 
 cdef int find_device(Instance* instance, const VkPhysicalDevice* devices, int count,

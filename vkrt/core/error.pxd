@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How the core says what went wrong: a status that is returned, a text that the caller keeps."""
 
 from libc.stdint cimport uint64_t
@@ -6,22 +5,10 @@ from libc.stdint cimport uint64_t
 cdef extern from "vkrt.h" nogil:
     # Those of the C library
     enum:
-        VKRT_OK
-        VKRT_ERROR_CLOSED
-        VKRT_ERROR_INPUT
-        VKRT_ERROR_CAPACITY
-        VKRT_ERROR_FORMAT
-        VKRT_ERROR_UNSUPPORTED
-        VKRT_ERROR_SYSTEM
-        VKRT_ERROR_MEMORY
-        VKRT_ERROR_LOADER
-        VKRT_ERROR_DEVICE
-        VKRT_ERROR_DEVICE_MEMORY
-        VKRT_ERROR_DEVICE_LOST
-        VKRT_ERROR_FORKED
-        VKRT_ERROR_STATE
-        VKRT_ERROR_CANCELLED
-        VKRT_ERROR_INTERNAL
+        VKRT_OK, VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_CAPACITY, VKRT_ERROR_FORMAT
+        VKRT_ERROR_UNSUPPORTED, VKRT_ERROR_SYSTEM, VKRT_ERROR_MEMORY, VKRT_ERROR_LOADER
+        VKRT_ERROR_DEVICE, VKRT_ERROR_DEVICE_MEMORY, VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED
+        VKRT_ERROR_STATE, VKRT_ERROR_CANCELLED, VKRT_ERROR_INTERNAL
 
 cdef extern from * nogil:
     """
@@ -57,7 +44,6 @@ cdef extern from * nogil:
     # With the VkResult and the name of the call (which is not copied).
     int fail_call "VKRT_FAIL_CALL"(Error* error, int status, int result, const char* call,
                                    const char* form, ...) noexcept
-
 
 # Refuses what was closed: drivers crash on a handle that is null.
 cdef inline int need(bint has_handle, Error* error) noexcept nogil:

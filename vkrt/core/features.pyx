@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.string cimport memset, strcmp
 
 from vkrt.core.vulkan cimport *
@@ -7,20 +5,23 @@ from vkrt.core.vulkan cimport *
 cdef extern from * nogil:
     """
     #include <stddef.h>
-    #define VKRT_PART(part, type, field, name, extension, version) \\
-        {name, #type, #field, extension, version, offsetof(VkrtFeatureChain, part.field)}
-    #define VKRT_CORE(field, name) \\
-        {name, "VkPhysicalDeviceFeatures", #field, "", VK_API_VERSION_1_1, \\
-         offsetof(VkrtFeatureChain, core.features.field)}
+    #define VKRT_FIELD(part, vulkan_struct, TYPE, path, field, name, extension, version) \\
+        {name, #vulkan_struct, #field, extension, version, \\
+         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, offsetof(VkrtFeatureChain, part), \\
+         offsetof(VkrtFeatureChain, part.path field)}
+    #define VKRT_PART(part, kind, KIND, field, name, extension, version) VKRT_FIELD( \\
+        part, VkPhysicalDevice##kind##Features, KIND##_FEATURES, , field, name, extension, version)
+    #define VKRT_CORE(field, name) VKRT_FIELD( \\
+        core, VkPhysicalDeviceFeatures, FEATURES_2, features., field, name, "", VK_API_VERSION_1_1)
     #define VKRT_STORAGE16(field, name) VKRT_PART( \\
-        storage16, VkPhysicalDevice16BitStorageFeatures, field, name, "", VK_API_VERSION_1_1)
+        storage16, 16BitStorage, 16BIT_STORAGE, field, name, "", VK_API_VERSION_1_1)
     #define VKRT_STORAGE8(field, name) VKRT_PART( \\
-        storage8, VkPhysicalDevice8BitStorageFeatures, field, name, "VK_KHR_8bit_storage", \\
+        storage8, 8BitStorage, 8BIT_STORAGE, field, name, "VK_KHR_8bit_storage", \\
         VK_API_VERSION_1_2)
     #define VKRT_FLOAT16_INT8(field, name) VKRT_PART( \\
-        float16_int8, VkPhysicalDeviceShaderFloat16Int8Features, field, name, \\
+        float16_int8, ShaderFloat16Int8, SHADER_FLOAT16_INT8, field, name, \\
         "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2)
-    #define VKRT_EXTENSION(extension, name, version) {name, "", "", extension, version, 0}
+    #define VKRT_EXTENSION(extension, name, version) {name, "", "", extension, version, 0, 0, 0}
     static const VkrtFeature vkrt_features[] = {
       VKRT_CORE(shaderInt16, "int16"),
       VKRT_CORE(shaderInt64, "int64"),
@@ -35,13 +36,13 @@ cdef extern from * nogil:
       VKRT_STORAGE8(storagePushConstant8, "push_constant8"),
       VKRT_FLOAT16_INT8(shaderFloat16, "float16"),
       VKRT_FLOAT16_INT8(shaderInt8, "int8"),
-      VKRT_PART(timeline, VkPhysicalDeviceTimelineSemaphoreFeatures, timelineSemaphore, "timeline",
+      VKRT_PART(timeline, TimelineSemaphore, TIMELINE_SEMAPHORE, timelineSemaphore, "timeline",
                 "VK_KHR_timeline_semaphore", VK_API_VERSION_1_2),
-      VKRT_PART(maintenance4, VkPhysicalDeviceMaintenance4Features, maintenance4, "maintenance4",
+      VKRT_PART(maintenance4, Maintenance4, MAINTENANCE_4, maintenance4, "maintenance4",
                 "VK_KHR_maintenance4", VK_API_VERSION_1_3),
-      VKRT_PART(dot_product, VkPhysicalDeviceShaderIntegerDotProductFeatures,
-                shaderIntegerDotProduct, "integer_dot_product", "VK_KHR_shader_integer_dot_product",
-                VK_API_VERSION_1_3),
+      VKRT_PART(dot_product, ShaderIntegerDotProduct, SHADER_INTEGER_DOT_PRODUCT,
+                shaderIntegerDotProduct, "integer_dot_product",
+                "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3),
       /* Switched on where they are there; the last has to be enabled where it exists. */
       VKRT_EXTENSION("VK_KHR_shader_float_controls", "float_controls", VK_API_VERSION_1_2),
       VKRT_EXTENSION("VK_EXT_memory_budget", "memory_budget", 0),
@@ -75,42 +76,23 @@ cdef bint has_feature(uint64_t features, const char* name) noexcept nogil:
     return number >= 0 and features >> number & 1
 
 
-cdef bint knows(const char* extension, uint32_t version, HasExtension has,
-                const void* data) noexcept nogil:
-    cdef int i
-    for i in range(FEATURE_COUNT):
-        if strcmp(features[i].extension, extension) == 0:
-            return version >= features[i].version or has(data, extension)
-    return False
-
-
 cdef void link_features(FeatureChain* chain, uint32_t version, HasExtension has,
                         const void* data) noexcept nogil:
-    cdef void** last
+    cdef VkBaseOutStructure* last = <VkBaseOutStructure*>chain
+    cdef VkBaseOutStructure* part
+    cdef const Feature* feature
+    cdef int i
     memset(chain, 0, sizeof(FeatureChain))
-    chain.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
-    chain.storage16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES
-    chain.storage8.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES
-    chain.float16_int8.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES
-    chain.timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES
-    chain.maintenance4.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES
-    chain.dot_product.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES
-    chain.core.pNext = &chain.storage16
-    last = &chain.storage16.pNext
-    if knows(b"VK_KHR_8bit_storage", version, has, data):
-        last[0] = &chain.storage8
-        last = &chain.storage8.pNext
-    if knows(b"VK_KHR_shader_float16_int8", version, has, data):
-        last[0] = &chain.float16_int8
-        last = &chain.float16_int8.pNext
-    if knows(b"VK_KHR_timeline_semaphore", version, has, data):
-        last[0] = &chain.timeline
-        last = &chain.timeline.pNext
-    if knows(b"VK_KHR_maintenance4", version, has, data):
-        last[0] = &chain.maintenance4
-        last = &chain.maintenance4.pNext
-    if knows(b"VK_KHR_shader_integer_dot_product", version, has, data):
-        last[0] = &chain.dot_product
+    for i in range(FEATURE_COUNT):
+        feature = &features[i]
+        part = <VkBaseOutStructure*>(<char*>chain + feature.struct_offset)
+        # An extension has no struct; of one with several features only the first comes here.
+        if feature.field[0] == 0 or part.sType == feature.type:
+            continue
+        part.sType = feature.type
+        if part != last and (version >= feature.version or has(data, feature.extension)):
+            last.pNext = part
+            last = part
 
 
 cdef VkBool32* field_of(FeatureChain* chain, int number) noexcept nogil:

@@ -1,11 +1,4 @@
-# cython: language_level=3
-
-from libc.string cimport memset
-
-from vkrt.core.atomic cimport atomic_take64
-from vkrt.core.device cimport (
-    check_created, check_wait, count_destroyed, retain_device, submit_to,
-)
+from vkrt.core.device cimport check_wait, create_child, destroy_child, submit_to
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, fail, need
 from vkrt.core.live cimport FENCE
 from vkrt.core.results cimport check_result
@@ -18,24 +11,13 @@ cdef enum:
 
 cdef int make_fence(Device* device, Fence* fence, Error* error) noexcept nogil:
     cdef VkFenceCreateInfo info
-    cdef VkFence handle = VK_NULL_HANDLE
-    memset(fence, 0, sizeof(fence[0]))
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateFence(device.handle, &info, NULL, &handle), FENCE,
-            b"vkCreateFence", error):
-        return error.status
+    clear_struct(&info, VK_STRUCTURE_TYPE_FENCE_CREATE_INFO)
     fence.device = device
-    fence.handle = handle
-    return VKRT_OK
+    return create_child(device, FENCE, &info, &fence.handle, error)
 
 
 cdef void close_fence(Fence* fence) noexcept nogil:
-    cdef VkFence handle = atomic_take64(&fence.handle)
-    if handle != VK_NULL_HANDLE:
-        fence.device.vk.vkDestroyFence(fence.device.handle, handle, NULL)
-        count_destroyed(fence.device, FENCE)
+    destroy_child(fence.device, FENCE, &fence.handle)
 
 
 cdef int reset_fence(const Fence* fence, Error* error) noexcept nogil:
@@ -49,8 +31,7 @@ cdef int submit(const CommandBuffer* commands, const Fence* fence, Error* error)
     cdef VkSubmitInfo info
     if need(commands.handle != NULL, error) or reset_fence(fence, error):
         return error.status
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SUBMIT_INFO)
     info.commandBufferCount = 1
     info.pCommandBuffers = &commands.handle
     return submit_to(commands.device, commands.device.queue, &info, fence.handle, error)

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport Error
 from vkrt.core.system cimport FileStatus
 
@@ -30,34 +28,24 @@ cdef struct File:
     Provide provide  # NULL: the bytes are in `data`
     void* provider
 
+cdef extern nogil:
+    # Those that return a status and meet an error of the system leave its number in `errno`.
+    int open_file "vkrt_open_file"(const char* path, File* file, Error* error)
+    int open_file_part "vkrt_open_file_part"(int fd, size_t offset, size_t nbytes, const char* name,
+                                             File* file, Error* error)
+    int use_memory "vkrt_use_memory"(const char* data, size_t nbytes, const char* name, File* file,
+                                     Error* error)
+    void close_file "vkrt_close_file"(File* file)
 
-# Those that return a status and meet an error of the system leave its number in `errno`.
-cdef extern int open_file "vkrt_open_file"(
-    const char* path, File* file, Error* error) noexcept nogil
-cdef extern int open_file_part "vkrt_open_file_part"(
-    int fd, size_t offset, size_t nbytes, const char* name, File* file,
-    Error* error) noexcept nogil
-cdef extern int use_memory "vkrt_use_memory"(
-    const char* data, size_t nbytes, const char* name, File* file, Error* error) noexcept nogil
-cdef extern void close_file "vkrt_close_file"(File* file) noexcept nogil
+    int check_unchanged "vkrt_check_unchanged"(const File* file, Error* error)
+    size_t ahead_step_of "vkrt_ahead_step_of"(unsigned int major, unsigned int minor)
+    Py_ssize_t floor_to "vkrt_floor_to"(const File* file, size_t offset, size_t step)
+    void release_pages "vkrt_release_pages"(const File* file, size_t offset, size_t nbytes)
+    void prefetch_pages "vkrt_prefetch_pages"(const File* file, size_t offset, size_t nbytes)
+    size_t count_pages "vkrt_count_pages"(const File* file, size_t offset, size_t nbytes)
+    int resident_pages "vkrt_resident_pages"(const File* file, size_t offset, size_t nbytes,
+                                             unsigned char* pages)
+    void drop_cached_pages "vkrt_drop_cached_pages"(const File* file, size_t offset, size_t nbytes)
 
-cdef extern int check_unchanged "vkrt_check_unchanged"(
-    const File* file, Error* error) noexcept nogil
-cdef extern size_t ahead_step_of "vkrt_ahead_step_of"(
-    unsigned int major, unsigned int minor) noexcept nogil
-cdef extern Py_ssize_t floor_to "vkrt_floor_to"(
-    const File* file, size_t offset, size_t step) noexcept nogil
-cdef extern void release_pages "vkrt_release_pages"(
-    const File* file, size_t offset, size_t nbytes) noexcept nogil
-cdef extern void prefetch_pages "vkrt_prefetch_pages"(
-    const File* file, size_t offset, size_t nbytes) noexcept nogil
-cdef extern size_t count_pages "vkrt_count_pages"(
-    const File* file, size_t offset, size_t nbytes) noexcept nogil
-cdef extern int resident_pages "vkrt_resident_pages"(
-    const File* file, size_t offset, size_t nbytes, unsigned char* pages) noexcept nogil
-cdef extern void drop_cached_pages "vkrt_drop_cached_pages"(
-    const File* file, size_t offset, size_t nbytes) noexcept nogil
-
-cdef extern int fail_file "vkrt_fail_file"(
-    Error* error, int number, const char* what, const char* name) noexcept nogil
-cdef extern const char* end_of_name "vkrt_end_of_name"(const char* name) noexcept nogil
+    int fail_file "vkrt_fail_file"(Error* error, int number, const char* what, const char* name)
+    const char* end_of_name "vkrt_end_of_name"(const char* name)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """The bytes of a program: a read-only mapping of its file, or somebody's memory.
 
@@ -37,51 +36,32 @@ cdef int open_file(const char* path, File* file, Error* error) noexcept nogil:
     """Opens a file and maps all of it."""
     cdef char folder[PATH_BYTES]
     cdef size_t before = 0
-    cdef int status, fd
     if path[0] != c'/' and getcwd(folder, PATH_BYTES - 1) != NULL:
         before = strlen(folder)
         folder[before] = c'/'
         before += 1
     folder[before] = 0
-    status = clear(file, folder, path, error)
-    if status != VKRT_OK:
-        return status
+    if clear(file, folder, path, error):
+        return error.status
     file.path = file.names if before or path[0] == c'/' else NULL
-    fd = open_to_read(path)
-    if fd < 0:
-        status = fail_file(error, -fd, "cannot be opened", file.name)
-    else:
-        file.fd = fd
-        status = map_part(file, access(path, W_OK) == 0, 0, 0, error)
-    if status != VKRT_OK:
-        give_up(file)
-    return status
+    return map_opened(file, open_to_read(path), access(path, W_OK) == 0, 0, 0, error)
 
 
 cdef int open_file_part(int fd, size_t offset, size_t nbytes, const char* name, File* file,
                         Error* error) noexcept nogil:
     """Maps a part of an open file, whose descriptor stays the caller's; 0 bytes: up to its end."""
-    cdef int status = clear(file, "", name, error)
-    if status != VKRT_OK:
-        return status
-    fd = duplicate(fd)
-    if fd < 0:
-        status = fail_file(error, -fd, "cannot be opened", file.name)
-    else:
-        file.fd = fd
-        status = map_part(file, False, offset, nbytes, error)
-    if status != VKRT_OK:
-        give_up(file)
-    return status
+    if clear(file, "", name, error):
+        return error.status
+    return map_opened(file, duplicate(fd), False, offset, nbytes, error)
 
 
 cdef int use_memory(const char* data, size_t nbytes, const char* name, File* file,
                     Error* error) noexcept nogil:
     """Takes bytes that the caller keeps. Whoever has a provider sets it afterwards."""
-    cdef int status = clear(file, "", name, error)
-    if status == VKRT_OK:
-        file.data, file.nbytes = data, nbytes
-    return status
+    if clear(file, "", name, error):
+        return error.status
+    file.data, file.nbytes = data, nbytes
+    return VKRT_OK
 
 
 cdef void close_file(File* file) noexcept nogil:
@@ -93,12 +73,6 @@ cdef void close_file(File* file) noexcept nogil:
     free(file.names)
     file.mapped, file.fd, file.data = False, -1, NULL
     file.name = file.path = file.names = NULL
-
-
-cdef void give_up(File* file) noexcept nogil:
-    cdef int number = system_errno.errno
-    close_file(file)
-    system_errno.errno = number
 
 
 cdef int clear(File* file, const char* folder, const char* name, Error* error) noexcept nogil:
@@ -114,6 +88,21 @@ cdef int clear(File* file, const char* folder, const char* name, Error* error) n
     memcpy(file.names + before, name, nbytes)
     file.name = file.names + before
     return VKRT_OK
+
+
+cdef int map_opened(File* file, int fd, bint is_own, size_t offset, size_t nbytes,
+                    Error* error) noexcept nogil:
+    """Maps a part of a file by its new descriptor, or minus the errno of the call that was to bring
+    one; gives everything back where that fails."""
+    cdef int status, number
+    file.fd = fd if fd >= 0 else -1
+    status = (map_part(file, is_own, offset, nbytes, error) if fd >= 0
+              else fail_file(error, -fd, "cannot be opened", file.name))
+    if status != VKRT_OK:
+        number = system_errno.errno
+        close_file(file)
+        system_errno.errno = number
+    return status
 
 
 cdef int map_part(File* file, bint is_own, size_t offset, size_t nbytes,

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Texel formats, and what the buffers and images of programs are used for."""
 
 from libc.stdint cimport int64_t
@@ -16,6 +15,6 @@ cdef enum:
     IMAGE_USAGE = (VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT
                    | VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_STORAGE_BIT)
 
-
-# The VkFormat of texels of 4 elements of a dtype (DTYPE_..); 0 where there is none
-cdef extern int64_t texel_format "vkrt_texel_format"(int64_t dtype) noexcept nogil
+cdef extern nogil:
+    # The VkFormat of texels of 4 elements of a dtype (DTYPE_..); 0 where there is none
+    int64_t texel_format "vkrt_texel_format"(int64_t dtype)

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.records cimport (
     DTYPE_BFLOAT16, DTYPE_BOOL, DTYPE_FLOAT16, DTYPE_FLOAT32, DTYPE_INT8, DTYPE_INT32, DTYPE_UINT8,
 )

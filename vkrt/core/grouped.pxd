@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Numbers for messages, such as 12,345,678."""
 
 from libc.stdint cimport uint64_t
@@ -7,5 +6,6 @@ cdef enum:
     # Room for any number, with the zero behind it
     GROUPED = 27
 
-# Returns the text.
-cdef extern const char* grouped "vkrt_grouped"(uint64_t number, char* text) noexcept nogil
+cdef extern nogil:
+    # Returns the text.
+    const char* grouped "vkrt_grouped"(uint64_t number, char* text)

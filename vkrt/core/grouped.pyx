@@ -1,6 +1,3 @@
-# cython: language_level=3
-
-
 cdef const char* grouped(uint64_t number, char* text) noexcept nogil:
     cdef char[GROUPED] backwards
     cdef int length = 0

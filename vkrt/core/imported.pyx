@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
 from vkrt.core.atomic cimport atomic_add
@@ -17,12 +15,10 @@ cdef bint is_importable(const Device* device, uint32_t usage) noexcept nogil:
     cdef VkPhysicalDeviceExternalBufferInfo info
     cdef VkExternalBufferProperties found
     cdef VkFlags handle_type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO)
     info.usage = usage
     info.handleType = handle_type
-    memset(&found, 0, sizeof(found))
-    found.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES
+    clear_struct(&found, VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES)
     device.instance.vk.vkGetPhysicalDeviceExternalBufferProperties(device.physical, &info, &found)
     return (found.externalMemoryProperties.externalMemoryFeatures
             & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT != 0
@@ -60,8 +56,7 @@ cdef int bind_memory(HostImport* imported, void* address, Error* error) noexcept
                          b"a buffer over %llu imported bytes needs %llu",
                          <unsigned long long>buffer.size,
                          <unsigned long long>buffer.memory.required.size)
-    memset(&properties, 0, sizeof(properties))
-    properties.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT
+    clear_struct(&properties, VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT)
     if check_result(device.vk.vkGetMemoryHostPointerPropertiesEXT(
             device.handle, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, address,
             &properties), b"vkGetMemoryHostPointerPropertiesEXT", error):
@@ -72,12 +67,10 @@ cdef int bind_memory(HostImport* imported, void* address, Error* error) noexcept
         return fail_call(error, VKRT_ERROR_DEVICE, 0, b"vkAllocateMemory", b"no coherent memory "
                          b"type of 0x%x for imported memory",
                          <unsigned int>properties.memoryTypeBits)
-    memset(&host, 0, sizeof(host))
-    host.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT
+    clear_struct(&host, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT)
     host.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
     host.pHostPointer = address
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO)
     info.pNext = &host
     info.allocationSize = buffer.size
     info.memoryTypeIndex = memory_type

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The instance that all devices of the process share."""
 
 from libc.stdint cimport uint32_t
@@ -7,7 +6,6 @@ from vkrt.core.error cimport Error
 from vkrt.core.process cimport Calls
 from vkrt.core.table cimport InstanceTable
 from vkrt.core.vulkan cimport PFN_vkGetInstanceProcAddr, VkDebugUtilsMessengerEXT, VkInstance
-
 
 cdef struct Instance:
     InstanceTable vk
@@ -19,15 +17,14 @@ cdef struct Instance:
     int users
     bint owned
 
-
-# The shared instance, with one more user; balance with `release_instance`.
-cdef extern int acquire_instance "vkrt_acquire_instance"(
-    Instance** instance, Error* error) noexcept nogil
-# An instance of someone else, used without owning it; entry NULL is the library's own. Balance too.
-cdef extern int adopt_instance "vkrt_adopt_instance"(
-    VkInstance handle, PFN_vkGetInstanceProcAddr entry, Instance** instance,
-    Error* error) noexcept nogil
-# One user more of what somebody uses.
-cdef extern void retain_instance "vkrt_retain_instance"(Instance* instance) noexcept nogil
-# One user less; the last one destroys it, and the VkInstance that is owned.
-cdef extern void release_instance "vkrt_release_instance"(Instance* instance) noexcept nogil
+cdef extern nogil:
+    # The shared instance, with one more user; balance with `release_instance`.
+    int acquire_instance "vkrt_acquire_instance"(Instance** instance, Error* error)
+    # An instance of someone else, used without owning it; entry NULL is the library's own. Balance
+    # too.
+    int adopt_instance "vkrt_adopt_instance"(VkInstance handle, PFN_vkGetInstanceProcAddr entry,
+                                             Instance** instance, Error* error)
+    # One user more of what somebody uses.
+    void retain_instance "vkrt_retain_instance"(Instance* instance)
+    # One user less; the last one destroys it, and the VkInstance that is owned.
+    void release_instance "vkrt_release_instance"(Instance* instance)

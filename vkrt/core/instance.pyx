@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The instance that all devices of the process share.
 
 It lives while a device (or a listing of devices) uses it: destroying it is what makes some drivers
@@ -13,11 +12,12 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, getenv
 from libc.string cimport memset, strcmp
 
-from vkrt.core.driver_libraries cimport keep_driver_libraries
 from vkrt.core.error cimport (
     VKRT_ERROR_LOADER, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail, fail_call,
 )
-from vkrt.core.library cimport library_version, open_library, say_no_driver
+from vkrt.core.library cimport (
+    keep_driver_libraries, library_version, open_library, say_no_driver,
+)
 from vkrt.core.live cimport INSTANCE, count
 from vkrt.core.messages cimport describe_messenger
 from vkrt.core.process cimport lock_instance, unlock_instance, unwatch, watch
@@ -52,7 +52,6 @@ cdef extern from * nogil:
         uint32_t count
         const void* values
     ctypedef struct LayerSettings "VkrtLayerSettings":
-        VkStructureType sType
         const void* pNext
         uint32_t count
         const LayerSetting* settings
@@ -91,34 +90,6 @@ cdef bint has_extension(const Extensions* extensions, const char* name) noexcept
     return False
 
 
-cdef int need_layer(PFN_vkGetInstanceProcAddr entry, const char* name,
-                    Error* error) noexcept nogil:
-    """Refuses to go on without a layer, such as the one that validates."""
-    cdef PFN_vkEnumerateInstanceLayerProperties function = (
-        <PFN_vkEnumerateInstanceLayerProperties>entry(
-            NULL, b"vkEnumerateInstanceLayerProperties"))
-    cdef const char* call = b"vkEnumerateInstanceLayerProperties"
-    cdef VkLayerProperties* found
-    cdef uint32_t number = 0
-    cdef uint32_t i
-    cdef bint there = False
-    if check_result(function(&number, NULL), call, error):
-        return error.status
-    found = <VkLayerProperties*>calloc(number + 1, sizeof(VkLayerProperties))
-    if found == NULL:
-        return fail(error, VKRT_ERROR_MEMORY, b"the names of layers: the host is out of memory")
-    if check_result(function(&number, found), call, error):
-        free(found)
-        return error.status
-    for i in range(number):
-        there = there or strcmp(found[i].layerName, name) == 0
-    free(found)
-    if not there:
-        return fail_call(error, VKRT_ERROR_LOADER, 0, call, b"VKRT_VALIDATION=1 needs %s; install "
-                         b"it (Debian and Ubuntu: vulkan-validationlayers)", name)
-    return VKRT_OK
-
-
 # What an instance is created with. It points into itself and must not be moved.
 cdef struct Wish:
     VkApplicationInfo application
@@ -140,27 +111,25 @@ cdef void add_extension(Wish* wish, const char* name) noexcept nogil:
 cdef int write_wish(PFN_vkGetInstanceProcAddr entry, Wish* wish, Error* error) noexcept nogil:
     cdef Extensions extensions
     cdef uint32_t version = 0
+    cdef int status
     memset(wish, 0, sizeof(wish[0]))
     if library_version(entry, &version, error):
         return error.status
-    wish.application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO
+    clear_struct(&wish.application, VK_STRUCTURE_TYPE_APPLICATION_INFO)
     wish.application.pApplicationName = b"vkrt"
     wish.application.pEngineName = b"vkrt"
     wish.application.apiVersion = min(version, <uint32_t>VK_API_VERSION_1_3)
-    wish.info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+    clear_struct(&wish.info, VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO)
     wish.info.pApplicationInfo = &wish.application
     wish.info.ppEnabledExtensionNames = wish.extensions
     wish.info.ppEnabledLayerNames = wish.layers
-    if list_extensions(entry, NULL, &extensions, error) == VKRT_OK:
-        if has_extension(&extensions, b"VK_KHR_portability_enumeration"):
-            # Drivers that are not fully conformant (over Metal) are listed only on request.
-            add_extension(wish, b"VK_KHR_portability_enumeration")
-            wish.info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
-    else:
-        free(extensions.found)
-        return error.status
+    status = list_extensions(entry, NULL, &extensions, error)
+    if status == VKRT_OK and has_extension(&extensions, b"VK_KHR_portability_enumeration"):
+        # Drivers that are not fully conformant (over Metal) are listed only on request.
+        add_extension(wish, b"VK_KHR_portability_enumeration")
+        wish.info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
     free(extensions.found)
-    return VKRT_OK
+    return status
 
 
 cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
@@ -168,11 +137,9 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     """The layer that validates, with what it looks at only when it is asked to: drivers that
     execute in order forgive every missing barrier, and the layer does not."""
     cdef Extensions offered
-    cdef int status
+    cdef int status, i
     wish.layers[0] = b"VK_LAYER_KHRONOS_validation"
     wish.info.enabledLayerCount = 1
-    if need_layer(entry, wish.layers[0], error):
-        return error.status
     add_extension(wish, b"VK_EXT_debug_utils")
     describe_messenger(&wish.messenger)
     wish.info.pNext = &wish.messenger  # for the messages of vkCreateInstance itself
@@ -181,13 +148,20 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
         pass
     elif has_extension(&offered, b"VK_EXT_layer_settings"):
         add_extension(wish, b"VK_EXT_layer_settings")
-        describe_settings(&wish.settings, wish.named)
+        # Newer layers look at what shaders do only when asked to.
+        wish.named[0].name = b"validate_sync"
+        wish.named[1].name = b"syncval_shader_accesses_heuristic"
+        for i in range(2):
+            wish.named[i].layer = wish.layers[0]
+            wish.named[i].count, wish.named[i].values = 1, &yes
+        clear_struct(&wish.settings, LAYER_SETTINGS)
+        wish.settings.count, wish.settings.settings = 2, wish.named
         wish.settings.pNext = wish.info.pNext
         wish.info.pNext = &wish.settings
     elif has_extension(&offered, b"VK_EXT_validation_features"):
         add_extension(wish, b"VK_EXT_validation_features")
         wish.synchronization = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
-        wish.features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
+        clear_struct(&wish.features, VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT)
         wish.features.pNext = wish.info.pNext
         wish.features.enabledValidationFeatureCount = 1
         wish.features.pEnabledValidationFeatures = &wish.synchronization
@@ -196,8 +170,16 @@ cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
     return status
 
 
+cdef int name_layer(Error* error) noexcept nogil:
+    """Says which layer it is, where one is missing."""
+    if error.result == VK_ERROR_LAYER_NOT_PRESENT:
+        return fail_call(error, VKRT_ERROR_LOADER, 0, error.call, b"VKRT_VALIDATION=1 needs "
+                         b"VK_LAYER_KHRONOS_validation; install it (Debian and Ubuntu: "
+                         b"vulkan-validationlayers)")
+    return error.status
+
+
 cdef int create(Instance* instance, Error* error) noexcept nogil:
-    """Creates the process's own instance."""
     cdef PFN_vkGetInstanceProcAddr entry
     cdef PFN_vkCreateInstance function
     cdef Wish wish
@@ -205,9 +187,10 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
     cdef const char* validation = getenv(b"VKRT_VALIDATION")
     cdef bint validate = validation != NULL and strcmp(validation, b"1") == 0
     cdef VkResult result
-    if (open_library(&entry, error) or write_wish(entry, &wish, error)
-            or validate and wish_validation(entry, &wish, error)):
+    if open_library(&entry, error) or write_wish(entry, &wish, error):
         return error.status
+    if validate and wish_validation(entry, &wish, error):
+        return name_layer(error)
     function = <PFN_vkCreateInstance>entry(NULL, b"vkCreateInstance")
     result = function(&wish.info, NULL, &instance.handle)
     if result == VK_ERROR_INCOMPATIBLE_DRIVER:
@@ -215,7 +198,7 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
                          b"there is no Vulkan driver: %s", say_no_driver(advice, sizeof(advice)))
     if check_result(result, b"vkCreateInstance", error):
         instance.handle = NULL
-        return error.status
+        return name_layer(error)
     instance.owned = True
     instance.api_version = wish.application.apiVersion
     count(INSTANCE, 1)
@@ -262,12 +245,11 @@ cdef int acquire_instance(Instance** instance, Error* error) noexcept nogil:
         made = new_instance(error)
         if made == NULL:
             status = error.status
+        elif create(made, error):
+            status = error.status
+            destroy(made)
         else:
-            status = create(made, error)
-            if status == VKRT_OK:
-                shared = made
-            else:
-                destroy(made)
+            shared = made
     instance[0] = shared if status == VKRT_OK else NULL
     unlock_instance()
     return status
@@ -306,19 +288,3 @@ cdef void release_instance(Instance* instance) noexcept nogil:
             shared = NULL
         destroy(instance)
     unlock_instance()
-
-
-cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexcept nogil:
-    """Newer layers look at what shaders do only when asked to."""
-    cdef int index
-    memset(settings, 0, sizeof(settings[0]))
-    memset(named, 0, 2 * sizeof(named[0]))
-    named[0].name = b"validate_sync"
-    named[1].name = b"syncval_shader_accesses_heuristic"
-    for index in range(2):
-        named[index].layer = b"VK_LAYER_KHRONOS_validation"
-        named[index].count = 1
-        named[index].values = &yes
-    settings.sType = LAYER_SETTINGS
-    settings.count = 2
-    settings.settings = named

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The Vulkan library, opened with dlopen on first use, so that importing vkrt needs no Vulkan.
 
 Environment:
@@ -6,9 +5,9 @@ Environment:
 """
 
 from libc.stdio cimport snprintf
-from libc.stdlib cimport getenv
-from libc.string cimport memcpy, strchr, strlen
-from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
+from libc.stdlib cimport free, getenv
+from libc.string cimport memcpy, strchr, strdup, strlen
+from posix.dlfcn cimport RTLD_LAZY, RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 from posix.unistd cimport F_OK, access
 
 from vkrt.core.error cimport VKRT_ERROR_LOADER, VKRT_OK, fail_call
@@ -21,6 +20,20 @@ cdef extern from * nogil:
                          "(Debian and Ubuntu: libvulkan1 and mesa-vulkan-drivers)"
     """
     const char* INSTALL "VKRT_INSTALL"
+
+cdef extern from "dlfcn.h" nogil:
+    int RTLD_NOLOAD
+    int RTLD_NODELETE
+
+cdef extern from "link.h" nogil:
+    struct dl_phdr_info:
+        const char* dlpi_name
+    int dl_iterate_phdr(int (*callback)(dl_phdr_info* info, size_t size, void* data) noexcept nogil,
+                        void* data)
+
+cdef enum:
+    # Of a process, more than any has
+    MAX_LIBRARIES = 1024
 
 cdef PFN_vkGetInstanceProcAddr library_entry
 
@@ -66,7 +79,6 @@ cdef const char* first_missing(const char* paths, size_t* length) noexcept nogil
 
 
 cdef int open_library(PFN_vkGetInstanceProcAddr* entry, Error* error) noexcept nogil:
-    """The entry point of the Vulkan library; opens it on the first call."""
     global library_entry
     cdef const char* chosen = getenv(b"VKRT_VULKAN_LIBRARY")
     cdef void* library
@@ -100,3 +112,40 @@ cdef int library_version(PFN_vkGetInstanceProcAddr entry, uint32_t* version,
         return fail_call(error, VKRT_ERROR_LOADER, 0, b"vkEnumerateInstanceVersion",
                          b"the Vulkan library is of version 1.0; vkrt needs 1.1")
     return check_result(function(version), b"vkEnumerateInstanceVersion", error)
+
+
+# Libraries of drivers
+
+cdef struct Names:
+    char* items[MAX_LIBRARIES]
+    int size
+
+
+cdef int add_name(dl_phdr_info* info, size_t size, void* data) noexcept nogil:
+    cdef Names* names = <Names*>data
+    cdef bint is_library = info.dlpi_name != NULL and info.dlpi_name[0] != 0
+    if is_library and names.size < MAX_LIBRARIES:
+        names.items[names.size] = strdup(info.dlpi_name)
+        names.size += names.items[names.size] != NULL
+    return 0
+
+
+cdef void keep_driver_libraries() noexcept nogil:
+    cdef Names names
+    cdef int i
+    names.size = 0
+    # Names first: who iterates holds a lock for which dlopen may wait.
+    dl_iterate_phdr(add_name, &names)
+    for i in range(names.size):
+        keep_if_driver(names.items[i])
+        free(names.items[i])
+
+
+cdef void keep_if_driver(const char* name) noexcept nogil:
+    cdef void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)
+    if library == NULL:
+        return
+    # What the loader asks of every driver, and of nothing else
+    if dlsym(library, b"vk_icdGetInstanceProcAddr") != NULL:
+        dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)
+    dlclose(library)

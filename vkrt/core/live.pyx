@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.atomic cimport atomic_add, atomic_read
 
 cdef int[<int>KINDS] numbers

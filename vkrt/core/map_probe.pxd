@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Probe: whether a driver reads the pages of a file in place, found out before it is relied on.
 
 Drivers have been seen to import the pages of a read-only mapping without a word and to lose the
@@ -11,9 +10,9 @@ from vkrt.core.device cimport Device
 from vkrt.core.file cimport File
 from vkrt.core.physical cimport Physical
 
-
-# Whether the driver reads imported pages of a file: known from an earlier probe, or tried now.
-# Where the probe itself is not possible, no probe result is kept and the answer is no.
-#   keeps: the probe result outlives the process, in a file of the user's cache folder
-cdef extern bint reads_files "vkrt_reads_files"(
-    const Device* device, const Physical* physical, const File* file, bint keeps) noexcept nogil
+cdef extern nogil:
+    # Whether the driver reads imported pages of a file: known from an earlier probe, or tried now.
+    # Where the probe itself is not possible, no probe result is kept and the answer is no.
+    #   keeps: the probe result outlives the process, in a file of the user's cache folder
+    bint reads_files "vkrt_reads_files"(const Device* device, const Physical* physical,
+                                        const File* file, bint keeps)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 from libc.stdint cimport uint64_t
@@ -11,7 +10,6 @@ from posix.unistd cimport unlink
 
 from vkrt.core.allocator cimport Allocator, close_allocator, open_allocator
 from vkrt.core.block cimport Block, allocate_block, free_block, invalidate_block
-from vkrt.core.cache_folder cimport cache_path, prune_folder_of
 from vkrt.core.command cimport begin_commands, copy_buffer, device_to_host, end_commands
 from vkrt.core.device cimport close_device, give_up, open_device
 from vkrt.core.error cimport (
@@ -22,7 +20,9 @@ from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.imported cimport HostImport, end_import, import_host
 from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, close_once, open_once
-from vkrt.core.private_file cimport Part, put_private_file, read_private_file
+from vkrt.core.private_file cimport (
+    Part, cache_path, prune_folder_of, put_private_file, read_private_file,
+)
 from vkrt.core.resource cimport (
     COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
 )

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Memory types: which ones suit a block of memory, by what a device says of its memory."""
 
 from libc.stdint cimport uint32_t
@@ -18,22 +17,19 @@ cdef enum:
     MAX_MEMORY_TYPES = 32
     MAX_MEMORY_HEAPS = 16
 
-
-# The memory types that a block may lie in, the best first; how many they are. There is room for
-# MAX_MEMORY_TYPES. For what should be device-local other memory comes last: many devices that share
-# the host's memory call only a small part of it their own.
-#   type_bits: those that the block's contents can use, one bit each
-#   unified: host and device share memory
-cdef extern int suitable_types "vkrt_suitable_types"(
-    const VkPhysicalDeviceMemoryProperties* memory, uint32_t type_bits, Purpose purpose,
-    bint unified, int* found) noexcept nogil
-# The memory types that the host does not see, one bit each
-cdef extern uint32_t hidden_types "vkrt_hidden_types"(
-    const VkPhysicalDeviceMemoryProperties* memory) noexcept nogil
-# Whether the host sees memory of the device's own kind
-cdef extern bint shares_memory "vkrt_shares_memory"(
-    const VkPhysicalDeviceMemoryProperties* memory) noexcept nogil
-# Whether the host reads the memory it shares with the device past its cache, while there is other
-# memory of which it has a cache
-cdef extern bint reads_slowly "vkrt_reads_slowly"(
-    const VkPhysicalDeviceMemoryProperties* memory) noexcept nogil
+cdef extern nogil:
+    # The memory types that a block may lie in, the best first; how many they are. There is room for
+    # MAX_MEMORY_TYPES. For what should be device-local other memory comes last: many devices that
+    # share the host's memory call only a small part of it their own.
+    #   type_bits: those that the block's contents can use, one bit each
+    #   unified: host and device share memory
+    int suitable_types "vkrt_suitable_types"(const VkPhysicalDeviceMemoryProperties* memory,
+                                             uint32_t type_bits, Purpose purpose, bint unified,
+                                             int* found)
+    # The memory types that the host does not see, one bit each
+    uint32_t hidden_types "vkrt_hidden_types"(const VkPhysicalDeviceMemoryProperties* memory)
+    # Whether the host sees memory of the device's own kind
+    bint shares_memory "vkrt_shares_memory"(const VkPhysicalDeviceMemoryProperties* memory)
+    # Whether the host reads the memory it shares with the device past its cache, while there is
+    # other memory of which it has a cache
+    bint reads_slowly "vkrt_reads_slowly"(const VkPhysicalDeviceMemoryProperties* memory)

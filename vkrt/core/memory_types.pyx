@@ -1,6 +1,7 @@
-# cython: language_level=3
-
 from vkrt.core.vulkan cimport *
+
+cdef extern from * nogil:
+    int popcount "__builtin_popcount"(unsigned int flags)
 
 cdef enum:
     LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
@@ -9,8 +10,7 @@ cdef enum:
     CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT
     # Memory with other properties is of no use here, or wants a feature that is not switched on:
     # it is allocated lazily, protected, or coherent within an AMD device.
-    USABLE = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | (
-        VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
+    USABLE = LOCAL | VISIBLE | COHERENT | CACHED
     # More than all other properties count together
     FIRST = 64
 
@@ -34,18 +34,9 @@ cdef Wish wish_for(Purpose purpose, bint unified) noexcept nogil:
     return Wish(required=0, wanted=0, avoided=VISIBLE, first=LOCAL)
 
 
-cdef int bits_of(VkFlags flags) noexcept nogil:
-    """How many of the usable properties there are."""
-    cdef int i
-    cdef int number = 0
-    for i in range(4):
-        number += flags >> i & 1
-    return number
-
-
 cdef int score(VkFlags flags, const Wish* wish) noexcept nogil:
-    return ((FIRST if flags & wish.first else 0) + 4 * bits_of(flags & wish.wanted)
-            - 2 * bits_of(flags & wish.avoided) + (1 if flags & COHERENT else 0))
+    return ((FIRST if flags & wish.first else 0) + 4 * popcount(flags & wish.wanted)
+            - 2 * popcount(flags & wish.avoided) + (1 if flags & COHERENT else 0))
 
 
 cdef int suitable_types(const VkPhysicalDeviceMemoryProperties* memory, uint32_t type_bits,
@@ -89,7 +80,6 @@ cdef uint32_t hidden_types(const VkPhysicalDeviceMemoryProperties* memory) noexc
 
 
 cdef bint has_type(const VkPhysicalDeviceMemoryProperties* memory, VkFlags flags) noexcept nogil:
-    """Whether a memory type has all of these properties."""
     cdef uint32_t i
     for i in range(memory.memoryTypeCount):
         if memory.memoryTypes[i].propertyFlags & flags == flags:

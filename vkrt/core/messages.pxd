@@ -1,8 +1,6 @@
-# cython: language_level=3
 """Messages of the validation layer, kept until somebody asks for them."""
 
 from vkrt.core.vulkan cimport VkDebugUtilsMessengerCreateInfoEXT
-
 
 cdef struct Message:
     char* id  # the layer's name of what is wrong
@@ -12,11 +10,10 @@ cdef struct Message:
 cdef enum:
     MAX_MESSAGES = 1000
 
-cdef extern void describe_messenger "vkrt_describe_messenger"(
-    VkDebugUtilsMessengerCreateInfoEXT* info) noexcept nogil
-# The messages stay as they are from `hold_messages`, which tells how many are kept and how many
-# came after those, to `let_messages_go`.
-cdef extern const Message* hold_messages "vkrt_hold_messages"(
-    int* number, int* lost) noexcept nogil
-cdef extern void let_messages_go "vkrt_let_messages_go"() noexcept nogil
-cdef extern void clear_messages "vkrt_clear_messages"() noexcept nogil
+cdef extern nogil:
+    void describe_messenger "vkrt_describe_messenger"(VkDebugUtilsMessengerCreateInfoEXT* info)
+    # The messages stay as they are from `hold_messages`, which tells how many are kept and how many
+    # came after those, to `let_messages_go`.
+    const Message* hold_messages "vkrt_hold_messages"(int* number, int* lost)
+    void let_messages_go "vkrt_let_messages_go"()
+    void clear_messages "vkrt_clear_messages"()

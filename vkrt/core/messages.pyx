@@ -1,9 +1,8 @@
-# cython: language_level=3
 """They arrive on any thread, some of them while the layer holds locks of its own."""
 
 from libc.stdio cimport fprintf, snprintf, stderr
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset, strcmp, strdup, strlen, strstr
+from libc.string cimport strcmp, strdup, strlen, strstr
 
 from vkrt.core.threads cimport (
     pthread_atfork, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock,
@@ -31,8 +30,7 @@ cdef void describe_messenger(VkDebugUtilsMessengerCreateInfoEXT* info) noexcept 
     global renews_lock
     if not renews_lock and pthread_atfork(NULL, NULL, renew_lock) == 0:
         renews_lock = True
-    memset(info, 0, sizeof(info[0]))
-    info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT
+    clear_struct(info, VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT)
     info.messageSeverity = (VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
                             | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
     info.messageType = (VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT
@@ -47,22 +45,21 @@ cdef VkBool32 keep_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFl
     layer writes nothing itself, and a process that ends in the driver tells nothing later."""
     global message_count, messages_lost
     cdef const char* name = b""
-    cdef bint error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
-                       and types & VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT)
     cdef bint known = False
     cdef Message message
     if data.pMessageIdName != NULL:
         name = data.pMessageIdName
     message.id = strdup(name)
     message.text = text_of(name, data.pMessage)
-    message.error = error
+    message.error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+                     and types & VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT)
     pthread_mutex_lock(&messages_lock)
     for i in range(message_count):
         if strcmp(messages[i].id, name) == 0:
             known = True
             break
     if not known and message.text != NULL:
-        fprintf(stderr, b"vkrt: validation %s: %s\n", b"error" if error else b"warning",
+        fprintf(stderr, b"vkrt: validation %s: %s\n", b"error" if message.error else b"warning",
                 message.text)
     if message_count < MAX_MESSAGES and message.id != NULL and message.text != NULL:
         messages[message_count] = message

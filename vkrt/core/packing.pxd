@@ -1,8 +1,5 @@
-# cython: language_level=3
-
 from vkrt.core.strided_copy cimport StridedCopy
 
-
-cdef extern void pack_parts "vkrt_pack_parts"(
-    const StridedCopy* copy, const char* source, char* target, size_t first,
-    size_t count) noexcept nogil
+cdef extern nogil:
+    void pack_parts "vkrt_pack_parts"(const StridedCopy* copy, const char* source, char* target,
+                                      size_t first, size_t count)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Packing on the host: what the prepack dispatch of a buffer does, without a device."""
 

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uintptr_t
 from posix.dlfcn cimport dlsym
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a physical device offers: properties, memory, queues, features."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -20,7 +19,6 @@ cdef enum:
     MAX_DEVICES = 64
     MAX_FAMILIES = 32
 
-
 # The properties are zero where the device does not tell them.
 cdef struct Physical:
     VkPhysicalDevice handle
@@ -41,30 +39,24 @@ cdef struct Physical:
     # A set, see `vkrt.core.features`
     uint64_t features
 
-
-# Reads all of it; balance with `free_physical`, also where it failed.
-cdef extern int read_physical "vkrt_read_physical"(
-    const Instance* instance, VkPhysicalDevice handle, Physical* physical,
-    Error* error) noexcept nogil
-cdef extern void free_physical "vkrt_free_physical"(Physical* physical) noexcept nogil
-# The physical devices that vkrt can use, at most MAX_DEVICES
-cdef extern int usable_devices "vkrt_usable_devices"(
-    const Instance* instance, VkPhysicalDevice* found, int* number, Error* error) noexcept nogil
-cdef extern bint has_extension "vkrt_has_extension"(
-    const Physical* physical, const char* name) noexcept nogil
-# The same, as `vkrt.core.features` asks for it (HasExtension); the data is a `Physical`.
-cdef extern bint offers "vkrt_offers"(const void* physical, const char* name) noexcept nogil
-# Refuses a device of a Vulkan before the least that vkrt works with.
-cdef extern int check_version "vkrt_check_version"(
-    const Physical* physical, Error* error) noexcept nogil
-# Refuses a queue family that is not there or does no compute.
-cdef extern int check_family "vkrt_check_family"(
-    const Physical* physical, uint32_t family, Error* error) noexcept nogil
-# The first queue family with compute, -1 when there is none.
-cdef extern int compute_family "vkrt_compute_family"(const Physical* physical) noexcept nogil
-# A queue family that only copies, beside which the compute family goes on; else `compute`.
-cdef extern int upload_family "vkrt_upload_family"(
-    const Physical* physical, int compute) noexcept nogil
-# Valid bits of the timestamps of a queue family, 0 where it has none.
-cdef extern uint32_t timestamp_bits "vkrt_timestamp_bits"(
-    const Physical* physical, int family) noexcept nogil
+cdef extern nogil:
+    # Reads all of it; balance with `free_physical`, also where it failed.
+    int read_physical "vkrt_read_physical"(const Instance* instance, VkPhysicalDevice handle,
+                                           Physical* physical, Error* error)
+    void free_physical "vkrt_free_physical"(Physical* physical)
+    # The physical devices that vkrt can use, at most MAX_DEVICES
+    int usable_devices "vkrt_usable_devices"(const Instance* instance, VkPhysicalDevice* found,
+                                             int* number, Error* error)
+    bint has_extension "vkrt_has_extension"(const Physical* physical, const char* name)
+    # The same, as `vkrt.core.features` asks for it (HasExtension); the data is a `Physical`.
+    bint offers "vkrt_offers"(const void* physical, const char* name)
+    # Refuses a device of a Vulkan before the least that vkrt works with.
+    int check_version "vkrt_check_version"(const Physical* physical, Error* error)
+    # Refuses a queue family that is not there or does no compute.
+    int check_family "vkrt_check_family"(const Physical* physical, uint32_t family, Error* error)
+    # The first queue family with compute, -1 when there is none.
+    int compute_family "vkrt_compute_family"(const Physical* physical)
+    # A queue family that only copies, beside which the compute family goes on; else `compute`.
+    int upload_family "vkrt_upload_family"(const Physical* physical, int compute)
+    # Valid bits of the timestamps of a queue family, 0 where it has none.
+    uint32_t timestamp_bits "vkrt_timestamp_bits"(const Physical* physical, int family)

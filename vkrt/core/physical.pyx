@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
@@ -40,33 +38,35 @@ cdef int read_extensions(const Instance* instance, Physical* physical, Error* er
     return VKRT_OK
 
 
+cdef void append(VkBaseOutStructure** last, void* properties, VkStructureType type,
+                 bint known) noexcept nogil:
+    """Puts a struct of properties at the end of a chain, if the device knows it."""
+    cdef VkBaseOutStructure* added = <VkBaseOutStructure*>properties
+    added.sType = type
+    if known:
+        last[0].pNext = added
+        last[0] = added
+
+
 cdef void read_properties(const Instance* instance, Physical* physical) noexcept nogil:
-    cdef void** last
-    physical.properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2
-    physical.subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES
-    physical.maintenance.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES
-    physical.driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES
-    physical.imports.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT
-    physical.dot_product.sType = (
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
-    physical.float_controls.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES
-    physical.properties.pNext = &physical.subgroup
-    physical.subgroup.pNext = &physical.maintenance
-    last = &physical.maintenance.pNext
-    if (physical.version >= VK_API_VERSION_1_2
-            or has_extension(physical, b"VK_KHR_driver_properties")):
-        last[0] = &physical.driver
-        last = &physical.driver.pNext
-    if has_extension(physical, b"VK_EXT_external_memory_host"):
-        last[0] = &physical.imports
-        last = &physical.imports.pNext
-    if (physical.version >= VK_API_VERSION_1_3
-            or has_extension(physical, b"VK_KHR_shader_integer_dot_product")):
-        last[0] = &physical.dot_product
-        last = &physical.dot_product.pNext
-    if (physical.version >= VK_API_VERSION_1_2
-            or has_extension(physical, b"VK_KHR_shader_float_controls")):
-        last[0] = &physical.float_controls
+    cdef VkBaseOutStructure* last = <VkBaseOutStructure*>&physical.properties
+    cdef bint has_1_2 = physical.version >= VK_API_VERSION_1_2
+    cdef bint has_1_3 = physical.version >= VK_API_VERSION_1_3
+    last.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2
+    append(&last, &physical.subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, True)
+    append(&last, &physical.maintenance,
+           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, True)
+    append(&last, &physical.driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+           has_1_2 or has_extension(physical, b"VK_KHR_driver_properties"))
+    append(&last, &physical.imports,
+           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT,
+           has_extension(physical, b"VK_EXT_external_memory_host"))
+    append(&last, &physical.dot_product,
+           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
+           has_1_3 or has_extension(physical, b"VK_KHR_shader_integer_dot_product"))
+    append(&last, &physical.float_controls,
+           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES,
+           has_1_2 or has_extension(physical, b"VK_KHR_shader_float_controls"))
     instance.vk.vkGetPhysicalDeviceProperties2(physical.handle, &physical.properties)
 
 

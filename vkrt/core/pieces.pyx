@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """Pieces: the unit of reading. Each is fetched, and packed out of the processor's cache."""
 
@@ -7,17 +6,16 @@ from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
-from vkrt.core.atomic cimport atomic_add64
+from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_raise, atomic_write64
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK,
     Error, fail,
 )
 from vkrt.core.file cimport File, fail_file, end_of_name
 from vkrt.core.packing cimport pack_parts
-from vkrt.core.scratch cimport acquire_scratch, release_scratch
 from vkrt.core.strategies cimport NOT_PROVIDED, TRUNCATED, FileReader
 from vkrt.core.strided_copy cimport StridedCopy, parts_bytes, rows_bytes
-from vkrt.core.system cimport file_size, now
+from vkrt.core.system cimport file_size, map_memory, now, unmap_memory
 
 cdef enum:
     # of the largest piece: packed ones have to fit the cache of a core. What a mapping has in
@@ -40,7 +38,6 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
     """
     cdef char[MOST_NAME + 1] name
     cdef size_t needed, before
-    cdef int status
     job[0] = plain[0]
     job.copy, job.first, job.parts = NULL, 0, 0
     if job.nbytes and job.target == NULL:
@@ -48,13 +45,11 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
                     name_of(job, "a transfer", "", name), job.nbytes)
     if copy == NULL:
         return check_room(job, job.nbytes, room, error)
-    status = check_rows(job, copy, first_row, rows, error)
     before = row_target(copy) * <size_t>first_row
-    if status == VKRT_OK:
-        status = check_room(job, row_target(copy) * <size_t>rows,
-                            room - before if room > before else 0, error)
-    if status != VKRT_OK:
-        return status
+    if (check_rows(job, copy, first_row, rows, error)
+            or check_room(job, row_target(copy) * <size_t>rows,
+                          room - before if room > before else 0, error)):
+        return error.status
     needed = rows_bytes(copy, <size_t>rows)
     if job.nbytes < needed:
         return fail(error, VKRT_ERROR_INPUT, "%s: %lld rows need %zu bytes, not %zu",
@@ -75,14 +70,11 @@ cdef int make_job_of_rows(const Job* plain, size_t room, size_t place, const Str
     from the start of the weight."""
     cdef Job shifted = plain[0]
     cdef size_t before
-    cdef int status
     if copy != NULL:
-        status = check_rows(plain, copy, first_row, rows, error)
         before = row_target(copy) * <size_t>first_row
-        if status == VKRT_OK:
-            status = check_room(plain, before, place, error)
-        if status != VKRT_OK:
-            return status
+        if (check_rows(plain, copy, first_row, rows, error)
+                or check_room(plain, before, place, error)):
+            return error.status
         # Targets of packed jobs are counted from the start of the weight.
         shifted.target = <char*>(<size_t>plain.target - before)
         room = room + before if room <= SIZE_MAX - before else SIZE_MAX
@@ -160,6 +152,65 @@ cdef size_t piece_of(const Job* job, size_t done, Job* piece) noexcept nogil:
     piece.parts = count
     piece.nbytes = parts_bytes(job.copy, count)
     return done + count
+
+
+# Scratch memory: what bytes pass through between the file and their packing. Every thread at work
+# has a part of it, kept for its next piece until it is freed. Each is a mapping of its own, so that
+# its pages go back to the system at once; one that holds whole huge pages asks for them.
+
+cdef char* acquire_scratch(ScratchPool* pool, size_t nbytes, int* slot) noexcept nogil:
+    """Memory of at least `nbytes`, for the calling thread alone; NULL: there is none.
+
+    `slot` has to be given back with it.
+    """
+    cdef int i
+    cdef char* data = NULL
+    cdef Scratch* scratch
+    slot[0] = -1
+    for i in range(SCRATCHES):
+        scratch = &pool.scratches[i]
+        if atomic_change64(&scratch.busy, 0, 1):
+            if scratch.nbytes >= nbytes:
+                slot[0] = i
+                return scratch.data
+            drop(pool, scratch)
+            slot[0] = i
+            break
+    data = map_memory(nbytes)
+    if data == NULL:
+        nbytes = 0
+    if slot[0] >= 0:
+        scratch = &pool.scratches[slot[0]]
+        scratch.data, scratch.nbytes = data, nbytes
+        if data == NULL:
+            atomic_write64(&scratch.busy, 0)
+    atomic_raise(&pool.peak, atomic_add64(&pool.held, nbytes))
+    return data
+
+
+cdef void release_scratch(ScratchPool* pool, char* data, size_t nbytes, int slot) noexcept nogil:
+    """Gives memory back, with what `acquire_scratch` was asked for; the next piece may use it."""
+    if slot >= 0:
+        atomic_write64(&pool.scratches[slot].busy, 0)
+    else:
+        unmap_memory(data, nbytes)
+        atomic_add64(&pool.held, -<uint64_t>nbytes)
+
+
+cdef void drop(ScratchPool* pool, Scratch* scratch) noexcept nogil:
+    unmap_memory(scratch.data, scratch.nbytes)
+    atomic_add64(&pool.held, -<uint64_t>scratch.nbytes)
+    scratch.data, scratch.nbytes = NULL, 0
+
+
+cdef void free_idle_scratch(ScratchPool* pool) noexcept nogil:
+    cdef int i
+    cdef Scratch* scratch
+    for i in range(SCRATCHES):
+        scratch = &pool.scratches[i]
+        if atomic_change64(&scratch.busy, 0, 1):
+            drop(pool, scratch)
+            atomic_write64(&scratch.busy, 0)
 
 
 cdef int carry_piece(PieceReader* reader, const Job* piece) noexcept nogil:

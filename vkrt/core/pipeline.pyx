@@ -1,11 +1,11 @@
-# cython: language_level=3
-
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.capability cimport check_capabilities
-from vkrt.core.device cimport check_created, count_destroyed, retain_device
+from vkrt.core.device cimport (
+    check_created, count_destroyed, create_child, destroy_child, retain_device,
+)
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_OK, fail
 from vkrt.core.live cimport DESCRIPTOR_LAYOUT, PIPELINE, SHADER_MODULE
 from vkrt.core.nan_mode cimport ask_for_nan
@@ -16,7 +16,6 @@ from vkrt.core.vulkan cimport *
 cdef int make_shader_module(Device* device, const uint32_t* words, size_t nbytes,
                             ShaderModule* module, Error* error) noexcept nogil:
     cdef VkShaderModuleCreateInfo info
-    cdef VkShaderModule handle = VK_NULL_HANDLE
     cdef uint32_t* asking = NULL
     cdef size_t asking_bytes = 0
     cdef int status
@@ -25,28 +24,18 @@ cdef int make_shader_module(Device* device, const uint32_t* words, size_t nbytes
                            error)
             or ask_for_nan(words, nbytes, &device.nan_modes, &asking, &asking_bytes, error)):
         return error.status
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)
     info.codeSize, info.pCode = nbytes, words
     if asking != NULL:
         info.codeSize, info.pCode = asking_bytes, asking
-    status = retain_device(device, error)
-    if status == VKRT_OK:
-        status = check_created(
-            device, device.vk.vkCreateShaderModule(device.handle, &info, NULL, &handle),
-            SHADER_MODULE, b"vkCreateShaderModule", error)
+    module.device = device
+    status = create_child(device, SHADER_MODULE, &info, &module.handle, error)
     free(asking)
-    if status == VKRT_OK:
-        module.device = device
-        module.handle = handle
     return status
 
 
 cdef void close_shader_module(ShaderModule* module) noexcept nogil:
-    cdef VkShaderModule handle = atomic_take64(&module.handle)
-    if handle != VK_NULL_HANDLE:
-        module.device.vk.vkDestroyShaderModule(module.device.handle, handle, NULL)
-        count_destroyed(module.device, SHADER_MODULE)
+    destroy_child(module.device, SHADER_MODULE, &module.handle)
 
 
 cdef int check_layout(const Device* device, const VkDescriptorType* types, uint32_t size,
@@ -75,8 +64,6 @@ cdef int check_layout(const Device* device, const VkDescriptorType* types, uint3
 cdef int make_set_layout(DescriptorLayout* layout, Error* error) noexcept nogil:
     cdef VkDescriptorSetLayoutBinding[MAX_BINDINGS] bindings
     cdef VkDescriptorSetLayoutCreateInfo info
-    cdef Device* device = layout.device
-    cdef VkDescriptorSetLayout handle = VK_NULL_HANDLE
     cdef uint32_t i
     memset(bindings, 0, sizeof(bindings))
     for i in range(layout.size):
@@ -84,16 +71,10 @@ cdef int make_set_layout(DescriptorLayout* layout, Error* error) noexcept nogil:
         bindings[i].descriptorType = layout.types[i]
         bindings[i].descriptorCount = 1
         bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO)
     info.bindingCount = layout.size
     info.pBindings = bindings
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateDescriptorSetLayout(device.handle, &info, NULL, &handle),
-            DESCRIPTOR_LAYOUT, b"vkCreateDescriptorSetLayout", error):
-        return error.status
-    layout.set_layout = handle
-    return VKRT_OK
+    return create_child(layout.device, DESCRIPTOR_LAYOUT, &info, &layout.set_layout, error)
 
 
 cdef int make_pipeline_layout(DescriptorLayout* layout, Error* error) noexcept nogil:
@@ -104,8 +85,7 @@ cdef int make_pipeline_layout(DescriptorLayout* layout, Error* error) noexcept n
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT
     push.offset = 0
     push.size = layout.push_constant_size
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO)
     info.setLayoutCount = 1
     info.pSetLayouts = &layout.set_layout
     info.pushConstantRangeCount = 1 if layout.push_constant_size else 0
@@ -134,14 +114,11 @@ cdef int make_descriptor_layout(Device* device, const VkDescriptorType* types, u
 
 
 cdef void close_descriptor_layout(DescriptorLayout* layout) noexcept nogil:
-    cdef VkDescriptorSetLayout set_layout = atomic_take64(&layout.set_layout)
     cdef VkPipelineLayout pipeline_layout = atomic_take64(&layout.pipeline_layout)
     cdef Device* device = layout.device
     if pipeline_layout != VK_NULL_HANDLE:
         device.vk.vkDestroyPipelineLayout(device.handle, pipeline_layout, NULL)
-    if set_layout != VK_NULL_HANDLE:
-        device.vk.vkDestroyDescriptorSetLayout(device.handle, set_layout, NULL)
-        count_destroyed(device, DESCRIPTOR_LAYOUT)
+    destroy_child(device, DESCRIPTOR_LAYOUT, &layout.set_layout)
 
 
 cdef int write_recipe(Recipe* recipe, const DescriptorLayout* layout, const ShaderModule* module,
@@ -164,8 +141,8 @@ cdef int write_recipe(Recipe* recipe, const DescriptorLayout* layout, const Shad
     recipe.specialization.pMapEntries = recipe.entries
     recipe.specialization.dataSize = 4 * number
     recipe.specialization.pData = recipe.values
-    recipe.info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO
-    recipe.info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
+    clear_struct(&recipe.info, VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO)
+    clear_struct(&recipe.info.stage, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO)
     recipe.info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT
     recipe.info.stage.module = module.handle
     recipe.info.stage.pName = b"main"

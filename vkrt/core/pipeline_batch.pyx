@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -21,11 +19,8 @@ cdef int make_pipeline_batch(Device* device, int capacity, PipelineBatch* batch,
                              Error* error) noexcept nogil:
     memset(batch, 0, sizeof(batch[0]))
     batch.device = device
-    batch.recipes = <Recipe*>calloc(capacity + 1, sizeof(Recipe))
-    batch.handles = <VkPipeline*>calloc(capacity + 1, sizeof(VkPipeline))
-    batch.results = <int*>calloc(capacity + 1, sizeof(int))
-    if batch.recipes == NULL or batch.handles == NULL or batch.results == NULL:
-        close_pipeline_batch(batch)
+    batch.pipelines = <BatchedPipeline*>calloc(capacity + 1, sizeof(BatchedPipeline))
+    if batch.pipelines == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"%d pipelines: the host is out of memory", capacity)
     batch.capacity = capacity
     return VKRT_OK
@@ -35,15 +30,11 @@ cdef void close_pipeline_batch(PipelineBatch* batch) noexcept nogil:
     cdef int i
     stop_batch(batch)
     for i in range(batch.size):
-        if batch.handles[i] != VK_NULL_HANDLE:
-            batch.device.vk.vkDestroyPipeline(batch.device.handle, batch.handles[i], NULL)
+        if batch.pipelines[i].handle != VK_NULL_HANDLE:
+            batch.device.vk.vkDestroyPipeline(batch.device.handle, batch.pipelines[i].handle, NULL)
     batch.size = batch.capacity = 0
-    free(batch.recipes)
-    free(batch.handles)
-    free(batch.results)
-    batch.recipes = NULL
-    batch.handles = NULL
-    batch.results = NULL
+    free(batch.pipelines)
+    batch.pipelines = NULL
 
 
 cdef int add_to_batch(PipelineBatch* batch, const DescriptorLayout* layout,
@@ -53,14 +44,15 @@ cdef int add_to_batch(PipelineBatch* batch, const DescriptorLayout* layout,
         return fail(error, VKRT_ERROR_INPUT, b"more than %d pipelines", batch.capacity)
     if layout.device != batch.device:
         return fail(error, VKRT_ERROR_INPUT, b"the layout is of another device")
-    if write_recipe(&batch.recipes[batch.size], layout, module, constants, number, error):
+    if write_recipe(&batch.pipelines[batch.size].recipe, layout, module, constants, number, error):
         return error.status
-    batch.results[batch.size] = VK_ERROR_UNKNOWN
+    batch.pipelines[batch.size].result = VK_ERROR_UNKNOWN
     batch.size += 1
     return VKRT_OK
 
 
 cdef bint make_next(PipelineBatch* batch) noexcept nogil:
+    cdef BatchedPipeline* pipeline
     cdef int index
     cdef bint has_one
     # In this order, so that whoever has stopped the batch and sees nobody at work is alone.
@@ -68,8 +60,8 @@ cdef bint make_next(PipelineBatch* batch) noexcept nogil:
     index = atomic_add(&batch.next, 1) - 1
     has_one = index < batch.size
     if has_one:
-        batch.results[index] = compile_recipe(batch.device, &batch.recipes[index],
-                                              &batch.handles[index])
+        pipeline = &batch.pipelines[index]
+        pipeline.result = compile_recipe(batch.device, &pipeline.recipe, &pipeline.handle)
     atomic_add(&batch.working, -1)
     return has_one
 
@@ -127,5 +119,5 @@ cdef int left_of_batch(PipelineBatch* batch) noexcept nogil:
 
 cdef int take_from_batch(PipelineBatch* batch, int index, Pipeline* pipeline,
                          Error* error) noexcept nogil:
-    return take_pipeline(batch.device, batch.results[index], &batch.handles[index], pipeline,
-                         error)
+    return take_pipeline(batch.device, batch.pipelines[index].result,
+                         &batch.pipelines[index].handle, pipeline, error)

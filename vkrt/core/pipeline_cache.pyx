@@ -1,32 +1,28 @@
-# cython: language_level=3
-
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 from vkrt.core.cache_file cimport MAX_CACHE_BYTES
+from vkrt.core.device cimport create_handle
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
-from vkrt.core.live cimport PIPELINE_CACHE, count
+from vkrt.core.live cimport PIPELINE_CACHE
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 from vkrt.core.vulkan cimport *
 
 
 cdef bint make_pipeline_cache(Device* device, const void* data, size_t size) noexcept nogil:
     cdef VkPipelineCacheCreateInfo info
-    cdef VkPipelineCache made = VK_NULL_HANDLE
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO
+    cdef Error error
+    cdef bint made
+    clear_struct(&info, VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO)
     info.initialDataSize = size
     info.pInitialData = data if size > 0 else NULL
     if device.calls.inherited:  # a thread of the parent may have held the lock
         return False
     # Another thread may make it, too.
     pthread_mutex_lock(device.queue_lock)
-    if (device.pipeline_cache == VK_NULL_HANDLE and device.vk.vkCreatePipelineCache(
-            device.handle, &info, NULL, &made) >= 0):
-        device.pipeline_cache = made
-        count(PIPELINE_CACHE, 1)
+    made = (device.pipeline_cache == VK_NULL_HANDLE and create_handle(
+        device, PIPELINE_CACHE, &info, &device.pipeline_cache, &error) == VKRT_OK)
     pthread_mutex_unlock(device.queue_lock)
-    return made != VK_NULL_HANDLE
+    return made
 
 
 cdef int save_pipeline_cache(const Device* device, char** data, size_t* size,

@@ -1,16 +1,13 @@
-# cython: language_level=3
-
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, getenv, malloc
-from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr
+from libc.stdlib cimport free, getenv
+from libc.string cimport memcmp, memcpy, memset, strcmp, strdup, strrchr
 
 from vkrt.core.cache_file cimport (
     CACHE_MAGIC, CACHE_MAGIC_BYTES, UUID_BYTES, has_pipelines, read_cache_file, write_cache_file,
 )
-from vkrt.core.cache_folder cimport cache_path, prune_folder_of
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
-from vkrt.core.private_file cimport Part, is_other_file
+from vkrt.core.private_file cimport Part, cache_path, is_other_file, prune_folder_of
 from vkrt.core.sha256 cimport sha256
 from vkrt.core.vulkan cimport VkPhysicalDeviceProperties
 
@@ -45,16 +42,11 @@ cdef const char* resolve_cache_option(const char* option) noexcept nogil:
 
 
 cdef int check_cache_option(const char* path, Error* error) noexcept nogil:
-    cdef size_t nbytes = strlen(path)
-    cdef const char* name
+    cdef const char* slash = strrchr(path, c'/')
+    cdef const char* name = path if slash == NULL else slash + 1
     if strcmp(path, b"auto") == 0 or strcmp(path, b"off") == 0:
         return VKRT_OK
-    if nbytes > 0 and path[nbytes - 1] != c'/':
-        name = strrchr(path, c'/')
-        name = path if name == NULL else name + 1
-        if strcmp(name, b".") == 0:
-            nbytes = 0
-    if nbytes == 0 or path[nbytes - 1] == c'/':
+    if name[0] == 0 or strcmp(name, b".") == 0:
         return fail(error, VKRT_ERROR_INPUT, b"pipeline_cache='%.200s': expected 'auto', 'off' or "
                     b"a path", path)
     if is_other_file(path, Part(<const char*>CACHE_MAGIC, CACHE_MAGIC_BYTES)):
@@ -89,10 +81,9 @@ cdef int open_pipeline_file(Device* device, const CacheOwner* owner, const char*
     file.owner = owner[0]
     file.named = strcmp(option, b"auto") != 0
     if file.named:
-        file.path = <char*>malloc(strlen(option) + 1)
+        file.path = strdup(option)
         if file.path == NULL:
             return fail(error, VKRT_ERROR_MEMORY, b"the name of a file: the host is out of memory")
-        memcpy(file.path, option, strlen(option) + 1)
     else:
         file.path = default_path(&file.owner, version)
     data = read_cache_file(file.path, &file.owner, &nbytes) if file.path != NULL else NULL

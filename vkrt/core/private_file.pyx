@@ -1,8 +1,6 @@
-# cython: language_level=3
-
 from libc.errno cimport EEXIST, EINTR, ENOENT, ESRCH, errno
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, realloc, strtol
+from libc.stdlib cimport free, getenv, malloc, realloc, strtol
 from libc.string cimport memcmp, memcpy, strcmp, strlen, strrchr
 
 from posix.fcntl cimport (
@@ -144,13 +142,13 @@ cdef bint is_left_over(const char* name, const char* part) noexcept nogil:
     return writer > 0 and kill(<int>writer, 0) != 0 and errno == ESRCH
 
 
-cdef int open_again(int directory) noexcept nogil:
-    """With a place of its own in the list of the folder"""
-    return openat(directory, b".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+cdef void* entries_of(int directory) noexcept nogil:
+    """The entries of a folder from the first on, for `readdir`"""
+    return fdopendir(openat(directory, b".", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
 
 
 cdef void remove_left_over(int directory, const char* part) noexcept nogil:
-    cdef void* entries = fdopendir(open_again(directory))
+    cdef void* entries = entries_of(directory)
     cdef dirent* entry
     if entries == NULL:
         return
@@ -224,7 +222,7 @@ cdef bint has_suffix(const char* name, const char* suffix) noexcept nogil:
 # The bytes of the files of a kind; the one that was written longest ago, but for `keep`
 cdef uint64_t look_through(int directory, const char* keep, const char* suffix, char* oldest,
                            uint64_t* oldest_size) noexcept nogil:
-    cdef void* entries = fdopendir(open_again(directory))
+    cdef void* entries = entries_of(directory)
     cdef dirent* entry
     cdef FileStatus status
     cdef uint64_t total = 0
@@ -259,3 +257,27 @@ cdef void prune_folder(const char* folder, const char* keep, const char* suffix,
         if unlinkat(directory, oldest, 0) != 0 and errno != ENOENT:
             break
     close(directory)
+
+
+cdef char* cache_path(const char* name) noexcept nogil:
+    cdef const char* below = b""
+    cdef const char* root = getenv(b"XDG_CACHE_HOME")
+    cdef size_t size
+    cdef char* path
+    if root == NULL or root[0] != c'/':
+        below, root = b"/.cache", getenv(b"HOME")
+    if root == NULL or root[0] != c'/':
+        return NULL
+    size = strlen(root) + strlen(name) + 20
+    path = <char*>malloc(size)
+    if path != NULL:
+        snprintf(path, size, b"%s%s/vkrt/%s", root, below, name)
+    return path
+
+
+cdef void prune_folder_of(char* path, const char* suffix, unsigned long long most) noexcept nogil:
+    cdef char* name = strrchr(path, c'/')
+    if name != NULL:
+        name[0] = 0
+        prune_folder(path, name + 1, suffix, most)
+        name[0] = c'/'

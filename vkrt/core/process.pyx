@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Handles belong to the process that made them: what a forked child does with those it inherits.
 
 A fork copies neither the threads of a driver nor what its locks guard, and device memory may be
@@ -45,7 +44,6 @@ cdef VkResult lost() noexcept nogil:
 
 
 cdef void replace_all(Calls* calls, void* function) noexcept nogil:
-    """Puts one function in the place of all that there are."""
     cdef size_t i
     for i in range(calls.count):
         if calls.functions[i] != NULL:

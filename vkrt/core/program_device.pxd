@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The device that a compiled program runs on, with what is known and kept of it: its own, or one
 that the host has made, which programs share."""
 
@@ -12,7 +11,6 @@ from vkrt.core.vulkan cimport (
     PFN_vkGetInstanceProcAddr, VkDevice, VkInstance, VkPhysicalDevice, VkQueue,
 )
 from vkrt.core.workarounds cimport Workarounds
-
 
 # A device of the host's, as `vkrt_host_device` has it
 cdef struct HostDevice:
@@ -28,7 +26,6 @@ cdef struct HostDevice:
     void (*unlock)(void* data) noexcept nogil
     void* lock_data
 
-
 cdef struct ProgramDevice:
     Physical physical
     Workarounds workarounds
@@ -42,16 +39,15 @@ cdef struct ProgramDevice:
     int users
     ProgramDevice* next
 
-
-# Opens a device. Balance with `close_program_device`.
-#   name: as `choose_device` has it
-#   pipeline_cache, version: as `open_pipeline_file` has them
-cdef extern int open_program_device "vkrt_open_program_device"(
-    const char* name, const char* pipeline_cache, const char* version, ProgramDevice** device,
-    Error* error) noexcept nogil
-# Uses a device of the host's; where a program does already, of which the host has said the same, it
-# is that one. Balance too.
-cdef extern int share_host_device "vkrt_share_host_device"(
-    const HostDevice* host, ProgramDevice** device, Error* error) noexcept nogil
-cdef extern void close_program_device "vkrt_close_program_device"(
-    ProgramDevice* device) noexcept nogil
+cdef extern nogil:
+    # Opens a device. Balance with `close_program_device`.
+    #   name: as `choose_device` has it
+    #   pipeline_cache, version: as `open_pipeline_file` has them
+    int open_program_device "vkrt_open_program_device"(const char* name, const char* pipeline_cache,
+                                                       const char* version, ProgramDevice** device,
+                                                       Error* error)
+    # Uses a device of the host's; where a program does already, of which the host has said the
+    # same, it is that one. Balance too.
+    int share_host_device "vkrt_share_host_device"(const HostDevice* host, ProgramDevice** device,
+                                                   Error* error)
+    void close_program_device "vkrt_close_program_device"(ProgramDevice* device)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules without the code that their specialization constants never reach.
 
 One module serves every kind and every size that may be compiled in, so most of its blocks are dead
@@ -18,10 +17,10 @@ from libc.stdint cimport uint32_t
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline cimport Constant
 
-
-# A module without what is never reached with these constants, in memory that the caller frees; NULL
-# where all of it may be reached. Whatever the words are, none beyond them is touched.
-#   constants: the specialization constants that have another value than their default
-cdef extern int prune_module "vkrt_prune_module"(
-    const uint32_t* words, size_t nbytes, const Constant* constants, size_t count,
-    uint32_t** pruned, size_t* pruned_bytes, Error* error) noexcept nogil
+cdef extern nogil:
+    # A module without what is never reached with these constants, in memory that the caller frees;
+    # NULL where all of it may be reached. Whatever the words are, none beyond them is touched.
+    #   constants: the specialization constants that have another value than their default
+    int prune_module "vkrt_prune_module"(const uint32_t* words, size_t nbytes,
+                                         const Constant* constants, size_t count, uint32_t** pruned,
+                                         size_t* pruned_bytes, Error* error)

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -91,7 +89,7 @@ cdef int check(const Code* code, Error* error) noexcept nogil:
 cdef void find_ends(Code* code, int at) noexcept nogil:
     """Finds the terminator of every block, and which way it goes if that is known."""
     cdef const uint32_t* word
-    cdef uint32_t label = 0
+    cdef uint32_t label = 0, condition
     cdef int op, i, before = 0
     while at < code.size:
         word = code.words + at
@@ -100,19 +98,25 @@ cdef void find_ends(Code* code, int at) noexcept nogil:
             label = valid(code, word[1])
         elif OP_BRANCH <= op <= OP_UNREACHABLE:
             code.ends[label] = at
-            # A loop is left as it is.
-            if before != OP_LOOP_MERGE and op == OP_BRANCH_CONDITIONAL \
-                    and code.is_known[valid(code, word[1])]:
-                code.taken[label] = valid(
-                    code, word[2 if code.values[valid(code, word[1])] else 3])
-            elif before != OP_LOOP_MERGE and op == OP_SWITCH \
-                    and code.is_known[valid(code, word[1])]:
+            condition = valid(code, word[1]) if length(word) > 1 else 0
+            if before == OP_LOOP_MERGE or not code.is_known[condition]:
+                pass  # a loop is left as it is
+            elif op == OP_BRANCH_CONDITIONAL:
+                code.taken[label] = valid(code, word[2 if code.values[condition] else 3])
+            elif op == OP_SWITCH:
                 code.taken[label] = valid(code, word[2])
                 for i in range(3, length(word) - 1, 2):
-                    if <int32_t>word[i] == code.values[valid(code, word[1])]:
+                    if <int32_t>word[i] == code.values[condition]:
                         code.taken[label] = valid(code, word[i + 1])
         before = op
         at += length(word)
+
+
+cdef uint32_t label_of(const Code* code, const uint32_t* word, uint32_t before) noexcept nogil:
+    """The label of the block of an instruction, or 0; `before`: that of the one before it."""
+    if opcode(word) == OP_LABEL:
+        return valid(code, word[1])
+    return 0 if opcode(word) == OP_FUNCTION_END else before
 
 
 cdef uint32_t successor(Code* code, uint32_t label, int index) noexcept nogil:
@@ -182,16 +186,12 @@ cdef bint has_result(int op) noexcept nogil:
 
 
 cdef void mark_gone(Code* code, int at) noexcept nogil:
-    """Marks the results in blocks that nothing reaches."""
     cdef const uint32_t* word
     cdef uint32_t label = 0
     while at < code.size:
         word = code.words + at
-        if opcode(word) == OP_LABEL:
-            label = valid(code, word[1])
-        elif opcode(word) == OP_FUNCTION_END:
-            label = 0
-        elif label and code.is_reached[label] != REACHED and has_result(opcode(word)) \
+        label = label_of(code, word, label)
+        if label and code.is_reached[label] != REACHED and has_result(opcode(word)) \
                 and length(word) > 2:
             code.is_gone[valid(code, word[2])] = 1
         at += length(word)
@@ -206,11 +206,8 @@ cdef bint mark_needed(Code* code, int at) noexcept nogil:
     while at < code.size:
         word = code.words + at
         op = opcode(word)
-        if op == OP_LABEL:
-            label = valid(code, word[1])
-        elif op == OP_FUNCTION_END:
-            label = 0
-        elif label and code.is_reached[label] == REACHED:
+        label = label_of(code, word, label)
+        if label and code.is_reached[label] == REACHED:
             if op == OP_LOOP_MERGE and not code.is_reached[valid(code, word[2])]:
                 return False
             if (op == OP_LOOP_MERGE or (op == OP_SELECTION_MERGE and stays(code, label))) \
@@ -230,10 +227,7 @@ cdef int write(Code* code, uint32_t* result) noexcept nogil:
         word = code.words + at
         op = opcode(word)
         at += length(word)
-        if op == OP_LABEL:
-            label = valid(code, word[1])
-        elif op == OP_FUNCTION_END:
-            label = 0
+        label = label_of(code, word, label)
         if label and code.is_reached[label] != REACHED:
             if op == OP_LABEL and code.is_reached[label] == NEEDED:
                 size += put(result + size, OP_LABEL, 2, label, 0)

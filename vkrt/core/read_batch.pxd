@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.error cimport Error
@@ -29,10 +27,9 @@ cdef struct ReadBatch:
     uint64_t asking
     size_t asked
 
-
-cdef extern int add_job "vkrt_add_job"(
-    ReadBatch* batch, const Job* job, Error* error) noexcept nogil
-cdef extern void free_batch "vkrt_free_batch"(ReadBatch* batch) noexcept nogil
-cdef extern bint is_warm "vkrt_is_warm"(const ReadBatch* batch) noexcept nogil
-cdef extern int run_batch "vkrt_run_batch"(
-    ReadBatch* batch, int threads, Poll poll, void* data, Job* failed) noexcept nogil
+cdef extern nogil:
+    int add_job "vkrt_add_job"(ReadBatch* batch, const Job* job, Error* error)
+    void free_batch "vkrt_free_batch"(ReadBatch* batch)
+    bint is_warm "vkrt_is_warm"(const ReadBatch* batch)
+    int run_batch "vkrt_run_batch"(ReadBatch* batch, int threads, Poll poll, void* data,
+                                   Job* failed)

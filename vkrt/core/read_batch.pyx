@@ -1,8 +1,7 @@
-# cython: language_level=3
 # cython: cdivision=True
 """A list of jobs at work: its pieces, taken in order by any number of threads."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_read64, atomic_write64
@@ -137,13 +136,26 @@ cdef void note_failure(ReadBatch* batch, uint64_t index, int code) noexcept nogi
     atomic_write64(&batch.stop, 1)
 
 
+cdef Piece* end_of_range(Piece* piece, const Piece* last, size_t limit,
+                         size_t* nbytes) noexcept nogil:
+    """Goes over pieces that follow each other in a file and end within the first `limit` bytes of
+    the list. Returns the first one behind them; `nbytes` is what they have."""
+    cdef size_t source = piece.job.source, offset = piece.job.offset, end = offset
+    while (piece < last and piece.before + piece.job.nbytes <= limit
+           and piece.job.source == source and piece.job.offset == end):
+        end += piece.job.nbytes
+        piece += 1
+    nbytes[0] = end - offset
+    return piece
+
+
 cdef void ahead(ReadBatch* batch, size_t index) noexcept nogil:
     """Has the system read the pieces from the `index`-th on, up to a window."""
     cdef Piece* piece
     cdef Piece* last = batch.pieces + batch.count
     cdef size_t before = batch.pieces[index].before
     cdef size_t limit = before + batch.reader.window
-    cdef size_t source, offset, end
+    cdef size_t source, offset, nbytes
     cdef FileReader* file
     if not atomic_change64(&batch.asking, 0, 1):
         return  # another thread is about it
@@ -153,13 +165,9 @@ cdef void ahead(ReadBatch* batch, size_t index) noexcept nogil:
     if piece < last and piece.before <= before + batch.reader.window // 2:
         while piece < last and piece.before + piece.job.nbytes <= limit:
             source, offset = piece.job.source, piece.job.offset
-            end = offset
-            while (piece < last and piece.before + piece.job.nbytes <= limit
-                   and piece.job.source == source and piece.job.offset == end):
-                end += piece.job.nbytes
-                piece += 1
+            piece = end_of_range(piece, last, limit, &nbytes)
             file = &batch.reader.files[source]
-            file.ahead(file, offset, end - offset)
+            file.ahead(file, offset, nbytes)
         batch.asked = piece - batch.pieces
     atomic_write64(&batch.asking, 0)
 
@@ -168,11 +176,8 @@ cdef void forget_all(ReadBatch* batch) noexcept nogil:
     """Takes what was consumed out of the cache, with the pages that pieces shared."""
     cdef Piece* piece = batch.pieces
     cdef Piece* last = piece + batch.count
-    cdef size_t source, offset, end
+    cdef size_t source, offset, nbytes
     while piece < last:
         source, offset = piece.job.source, piece.job.offset
-        end = offset
-        while piece < last and piece.job.source == source and piece.job.offset == end:
-            end += piece.job.nbytes
-            piece += 1
-        forget_range(&batch.reader.files[source], offset, end - offset)
+        piece = end_of_range(piece, last, SIZE_MAX, &nbytes)
+        forget_range(&batch.reader.files[source], offset, nbytes)

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport Error
 from vkrt.core.file cimport File
 from vkrt.core.pieces cimport Job, PieceReader
@@ -21,18 +19,15 @@ cdef struct Reader:
     int threads
     bint may_choose  # how many of the threads
 
+cdef extern nogil:
+    size_t cache_limit "vkrt_cache_limit"()
+    int open_reader "vkrt_open_reader"(const File** files, size_t count,
+                                       const ReaderOptions* options, Reader* reader, Error* error)
+    void close_reader "vkrt_close_reader"(Reader* reader)
 
-cdef extern size_t cache_limit "vkrt_cache_limit"() noexcept nogil
-cdef extern int open_reader "vkrt_open_reader"(
-    const File** files, size_t count, const ReaderOptions* options, Reader* reader,
-    Error* error) noexcept nogil
-cdef extern void close_reader "vkrt_close_reader"(Reader* reader) noexcept nogil
-
-# `failed` is the piece that an error is about.
-cdef extern int run_jobs "vkrt_run_jobs"(
-    Reader* reader, const Job* jobs, size_t count, Poll poll, void* data, Job* failed,
-    Error* error) noexcept nogil
-cdef extern int read_job "vkrt_read_job"(
-    Reader* reader, const Job* job, Job* failed, Error* error) noexcept nogil
-cdef extern int start_ahead "vkrt_start_ahead"(
-    Reader* reader, size_t source, size_t offset, size_t nbytes, Error* error) noexcept nogil
+    # `failed` is the piece that an error is about.
+    int run_jobs "vkrt_run_jobs"(Reader* reader, const Job* jobs, size_t count, Poll poll,
+                                 void* data, Job* failed, Error* error)
+    int read_job "vkrt_read_job"(Reader* reader, const Job* job, Job* failed, Error* error)
+    int start_ahead "vkrt_start_ahead"(Reader* reader, size_t source, size_t offset, size_t nbytes,
+                                       Error* error)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """Reader: brings bytes of files to where they are wanted, packing them on the way if asked to.
 
@@ -16,12 +15,11 @@ from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail,
 )
 from vkrt.core.file cimport File
-from vkrt.core.pieces cimport NO_SOURCE, Job, carry_job, fail_job
+from vkrt.core.pieces cimport NO_SOURCE, Job, carry_job, fail_job, free_idle_scratch
 from vkrt.core.poll cimport Poll
 from vkrt.core.read_batch cimport (
     MAX_THREADS, STOPPED, ReadBatch, add_job, free_batch, is_warm, run_batch,
 )
-from vkrt.core.scratch cimport free_idle_scratch
 from vkrt.core.strategies cimport (
     STRATEGY_AUTO, STRATEGY_NONE, STRATEGY_PREAD, FileReader, ask_for, strategy_name, use_strategy,
 )

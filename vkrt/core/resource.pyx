@@ -1,12 +1,9 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
 from vkrt.core.block cimport bind_buffer_memory, bind_image_memory
-from vkrt.core.device cimport check_created, count_destroyed, retain_device, uncount
+from vkrt.core.device cimport create_child, create_handle, destroy_child, destroy_handle
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_OK, fail
-from vkrt.core.live cimport BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, count
-from vkrt.core.results cimport check_result
+from vkrt.core.live cimport BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW
 from vkrt.core.vulkan cimport *
 
 
@@ -41,31 +38,22 @@ cdef int check_place(const MemoryBinding* memory, bint exists, const Device* dev
     return VKRT_OK
 
 
-cdef void note_place(MemoryBinding* memory, Block* block, uint64_t offset) noexcept nogil:
-    memory.bound, memory.block, memory.offset = True, block, offset
-
-
 cdef int make_buffer(Device* device, uint64_t size, uint32_t usage, BufferUse use, Buffer* buffer,
                      Error* error) noexcept nogil:
     cdef uint32_t[2] families
     cdef VkBufferCreateInfo info
     cdef VkExternalMemoryBufferCreateInfo external
-    cdef VkBuffer handle = VK_NULL_HANDLE
     memset(buffer, 0, sizeof(buffer[0]))
     if size == 0:
         return fail(error, VKRT_ERROR_INPUT, b"a buffer needs at least one byte")
-    if retain_device(device, error):
-        return error.status
     buffer.device = device
     buffer.size = size
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO)
     info.size = size
     info.usage = usage
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
     if use & IMPORTED:
-        memset(&external, 0, sizeof(external))
-        external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
+        clear_struct(&external, VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO)
         external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
         info.pNext = &external
     families[0], families[1] = device.queue_family, device.upload_family
@@ -73,11 +61,9 @@ cdef int make_buffer(Device* device, uint64_t size, uint32_t usage, BufferUse us
         info.sharingMode = VK_SHARING_MODE_CONCURRENT
         info.queueFamilyIndexCount = 2
         info.pQueueFamilyIndices = families
-    if check_created(device, device.vk.vkCreateBuffer(device.handle, &info, NULL, &handle), BUFFER,
-                     b"vkCreateBuffer", error):
+    if create_child(device, BUFFER, &info, &buffer.handle, error):
         return error.status
-    buffer.handle = handle
-    device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &buffer.memory.required)
+    device.vk.vkGetBufferMemoryRequirements(device.handle, buffer.handle, &buffer.memory.required)
     override_requirements(device, &buffer.memory.required)
     return VKRT_OK
 
@@ -99,19 +85,15 @@ cdef int bind_buffer(Buffer* buffer, Block* block, uint64_t offset, Error* error
                     error)
             or bind_buffer_memory(block, buffer.handle, offset, error)):
         return error.status
-    note_place(&buffer.memory, block, offset)
+    buffer.memory.bound, buffer.memory.block, buffer.memory.offset = True, block, offset
     return VKRT_OK
 
 
 cdef void close_buffer(Buffer* buffer) noexcept nogil:
-    cdef VkBuffer handle = buffer.handle
-    if handle == VK_NULL_HANDLE:
-        return
+    if not buffer.is_external:
+        destroy_child(buffer.device, BUFFER, &buffer.handle)
     buffer.handle = VK_NULL_HANDLE
     buffer.memory.bound, buffer.memory.block = False, NULL
-    if not buffer.is_external:
-        buffer.device.vk.vkDestroyBuffer(buffer.device.handle, handle, NULL)
-        count_destroyed(buffer.device, BUFFER)
 
 
 cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,
@@ -127,52 +109,36 @@ cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,
 cdef int make_buffer_view(const Buffer* buffer, VkFormat format, uint64_t offset, uint64_t range,
                           BufferView* view, Error* error) noexcept nogil:
     cdef VkBufferViewCreateInfo info
-    cdef VkBufferView handle = VK_NULL_HANDLE
-    cdef Device* device = buffer.device
     memset(view, 0, sizeof(view[0]))
     if not buffer.memory.bound:
         return fail(error, VKRT_ERROR_INPUT, b"the buffer is not bound")
-    if check_range(buffer, offset, range, error) or retain_device(device, error):
+    if check_range(buffer, offset, range, error):
         return error.status
-    view.device = device
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
+    view.device = buffer.device
+    clear_struct(&info, VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO)
     info.buffer = buffer.handle
     info.format = format
     info.offset = offset
     info.range = range
-    if check_created(device, device.vk.vkCreateBufferView(device.handle, &info, NULL, &handle),
-                     BUFFER_VIEW, b"vkCreateBufferView", error):
-        return error.status
-    view.handle = handle
-    return VKRT_OK
+    return create_child(view.device, BUFFER_VIEW, &info, &view.handle, error)
 
 
 cdef void close_buffer_view(BufferView* view) noexcept nogil:
-    cdef VkBufferView handle = view.handle
-    if handle == VK_NULL_HANDLE:
-        return
-    view.handle = VK_NULL_HANDLE
-    view.device.vk.vkDestroyBufferView(view.device.handle, handle, NULL)
-    count_destroyed(view.device, BUFFER_VIEW)
+    destroy_child(view.device, BUFFER_VIEW, &view.handle)
 
 
 cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
                     Image* image, Error* error) noexcept nogil:
     cdef VkImageCreateInfo info
-    cdef VkImage handle = VK_NULL_HANDLE
     memset(image, 0, sizeof(image[0]))
     if extent.width == 0 or extent.height == 0 or extent.depth == 0:
         return fail(error, VKRT_ERROR_INPUT, b"an image of (%u, %u, %u) texels",
                     <unsigned int>extent.width, <unsigned int>extent.height,
                     <unsigned int>extent.depth)
-    if retain_device(device, error):
-        return error.status
     image.device = device
     image.extent = extent
     image.format = format
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO)
     info.imageType = VK_IMAGE_TYPE_3D
     info.format = format
     info.extent = extent
@@ -183,11 +149,9 @@ cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t
     info.usage = usage
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
     info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED
-    if check_created(device, device.vk.vkCreateImage(device.handle, &info, NULL, &handle), IMAGE,
-                     b"vkCreateImage", error):
+    if create_child(device, IMAGE, &info, &image.handle, error):
         return error.status
-    image.handle = handle
-    device.vk.vkGetImageMemoryRequirements(device.handle, handle, &image.memory.required)
+    device.vk.vkGetImageMemoryRequirements(device.handle, image.handle, &image.memory.required)
     override_requirements(device, &image.memory.required)
     return VKRT_OK
 
@@ -197,47 +161,32 @@ cdef int bind_image(Image* image, Block* block, uint64_t offset, Error* error) n
                     error)
             or bind_image_memory(block, image.handle, offset, error)):
         return error.status
-    note_place(&image.memory, block, offset)
+    image.memory.bound, image.memory.block, image.memory.offset = True, block, offset
     return VKRT_OK
 
 
 cdef int get_image_view(Image* image, VkImageView* view, Error* error) noexcept nogil:
     cdef VkImageViewCreateInfo info
-    cdef VkImageView made = VK_NULL_HANDLE
-    cdef Device* device = image.device
     if image.view == VK_NULL_HANDLE:
         if not image.memory.bound:
             return fail(error, VKRT_ERROR_INPUT, b"the image is not bound")
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
+        clear_struct(&info, VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO)
         info.image = image.handle
         info.viewType = VK_IMAGE_VIEW_TYPE_3D
         info.format = image.format
         info.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
         info.subresourceRange.levelCount = 1
         info.subresourceRange.layerCount = 1
-        if check_result(device.vk.vkCreateImageView(device.handle, &info, NULL, &made),
-                        b"vkCreateImageView", error):
+        if create_handle(image.device, IMAGE_VIEW, &info, &image.view, error):
             return error.status
-        count(IMAGE_VIEW, 1)
-        image.view = made
     view[0] = image.view
     return VKRT_OK
 
 
 cdef void close_image(Image* image) noexcept nogil:
-    cdef VkImage handle = image.handle
-    cdef Device* device = image.device
-    if handle == VK_NULL_HANDLE:
-        return
-    image.handle = VK_NULL_HANDLE
     image.memory.bound, image.memory.block = False, NULL
-    if image.view != VK_NULL_HANDLE:
-        device.vk.vkDestroyImageView(device.handle, image.view, NULL)
-        image.view = VK_NULL_HANDLE
-        uncount(device, IMAGE_VIEW)
-    device.vk.vkDestroyImage(device.handle, handle, NULL)
-    count_destroyed(device, IMAGE)
+    destroy_handle(image.device, IMAGE_VIEW, &image.view)
+    destroy_child(image.device, IMAGE, &image.handle)
 
 
 cdef VkMemoryRequirements both_requirements(VkMemoryRequirements needs,

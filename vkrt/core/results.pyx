@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport VKRT_OK, Error, fail_call
 
 cdef extern from * nogil:
@@ -7,6 +5,7 @@ cdef extern from * nogil:
     #include "vkrt.h"
     #define VK_NO_PROTOTYPES
     #include <vulkan/vulkan_core.h>
+    typedef struct { int result; int status; const char* name; const char* text; } VkrtMeaning;
     #define VKRT_NAMED(name, status, text) {name, status, #name, text}
     static const VkrtMeaning vkrt_meanings[] = {
       VKRT_NAMED(VK_ERROR_OUT_OF_HOST_MEMORY, VKRT_ERROR_DEVICE_MEMORY,
@@ -36,22 +35,20 @@ cdef extern from * nogil:
       {0, VKRT_ERROR_DEVICE, "", "failed"}
     };
     """
+    ctypedef struct Meaning "VkrtMeaning":
+        int result
+        int status
+        const char* name
+        const char* text  # what it means to the user
     const Meaning* meanings "vkrt_meanings"
 
 
-cdef const Meaning* meaning_of(int result) noexcept nogil:
-    """Of any result that is negative; those that are not listed are "failed"."""
-    cdef const Meaning* found = meanings
-    while found.result != 0 and found.result != result:
-        found += 1
-    return found
-
-
 cdef int check_result(int result, const char* call, Error* error) noexcept nogil:
-    cdef const Meaning* meaning
+    cdef const Meaning* meaning = meanings
     if result >= 0:
         return VKRT_OK
-    meaning = meaning_of(result)
+    while meaning.result != 0 and meaning.result != result:
+        meaning += 1
     if meaning.result == 0:
         return fail_call(error, meaning.status, result, call, b"%s: %s (VkResult %d)", call,
                          meaning.text, result)

@@ -1,16 +1,14 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
 from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.batch cimport SemaphoreList, submit_batch
 from vkrt.core.device cimport (
-    check_created, check_wait, count_destroyed, retain_device, submit_to,
+    check_wait, create_child, create_handle, destroy_child, destroy_handle, submit_to,
 )
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, need
 from vkrt.core.features cimport has_feature
 from vkrt.core.fence cimport wait_for_fence
-from vkrt.core.live cimport SEMAPHORE
+from vkrt.core.live cimport FENCE, SEMAPHORE
 from vkrt.core.results cimport check_result
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 from vkrt.core.vulkan cimport *
@@ -25,25 +23,17 @@ cdef enum:
 cdef int make_timeline(Device* device, TimelineSemaphore* semaphore, Error* error) noexcept nogil:
     cdef VkSemaphoreTypeCreateInfo kind
     cdef VkSemaphoreCreateInfo info
-    cdef VkSemaphore handle = VK_NULL_HANDLE
     memset(semaphore, 0, sizeof(semaphore[0]))
     if not has_feature(device.features, b"timeline") or device.vk.vkWaitSemaphores == NULL:
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"%s has no timeline semaphores (the feature "
                     b"timelineSemaphore of Vulkan 1.2 or VK_KHR_timeline_semaphore; of an adopted "
                     b"device among the `features`)", device.name)
-    memset(&kind, 0, sizeof(kind))
-    memset(&info, 0, sizeof(info))
-    kind.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
+    clear_struct(&kind, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO)
     kind.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE
-    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO)
     info.pNext = &kind
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateSemaphore(device.handle, &info, NULL, &handle), SEMAPHORE,
-            b"vkCreateSemaphore", error):
-        return error.status
     semaphore.device = device
-    semaphore.handle = handle
-    return VKRT_OK
+    return create_child(device, SEMAPHORE, &info, &semaphore.handle, error)
 
 
 # Waits until the driver has turned to a later submission than those of before.
@@ -60,31 +50,27 @@ cdef void drain(Device* device, VkQueue queue) noexcept nogil:
     cdef bint done = False
     if device.calls.inherited:
         return  # the queue is the parent's
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_FENCE_CREATE_INFO)
     # No child of the device, which may be closed already: the semaphore keeps it there.
     fence.device = device
-    fence.handle = VK_NULL_HANDLE
-    if device.vk.vkCreateFence(device.handle, &info, NULL, &fence.handle) < 0:
+    if create_handle(device, FENCE, &info, &fence.handle, &error):
         return  # A device that failed is done with everything.
-    memset(&nothing, 0, sizeof(nothing))
-    nothing.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    clear_struct(&nothing, VK_STRUCTURE_TYPE_SUBMIT_INFO)
     if submit_to(device, queue, &nothing, fence.handle, &error) == VKRT_OK:
         wait_for_fence(&fence, <uint64_t>DRAINED_WITHIN * 1_000_000_000, &done, &error)
-    device.vk.vkDestroyFence(device.handle, fence.handle, NULL)
+    destroy_handle(device, FENCE, &fence.handle)
 
 
 cdef void close_timeline(TimelineSemaphore* semaphore) noexcept nogil:
-    cdef VkSemaphore handle = atomic_take64(&semaphore.handle)
     cdef Device* device = semaphore.device
+    cdef VkSemaphore handle = atomic_take64(&semaphore.handle)
     if handle == VK_NULL_HANDLE:
         return
     if semaphore.on_compute:
         drain(device, device.queue)
     if semaphore.on_upload and not (semaphore.on_compute and device.upload_queue == device.queue):
         drain(device, device.upload_queue)
-    device.vk.vkDestroySemaphore(device.handle, handle, NULL)
-    count_destroyed(device, SEMAPHORE)
+    destroy_child(device, SEMAPHORE, &handle)
 
 
 cdef int check_open(const TimelineSemaphore* semaphore, Error* error) noexcept nogil:
@@ -102,8 +88,7 @@ cdef int wait_for_value(const TimelineSemaphore* semaphore, uint64_t value, uint
     reached[0] = False
     if check_open(semaphore, error):
         return error.status
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO)
     info.semaphoreCount = 1
     info.pSemaphores = &semaphore.handle
     info.pValues = &value
@@ -134,8 +119,7 @@ cdef int raise_timeline(const TimelineSemaphore* semaphore, uint64_t value,
     cdef bint alone
     if check_open(semaphore, error):
         return error.status
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO)
     info.semaphore = semaphore.handle
     info.value = value
     # Vulkan lets one thread signal while another one submits. Validation layers that follow

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 

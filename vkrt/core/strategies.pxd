@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.file cimport File
@@ -38,14 +36,11 @@ cdef struct FileReader:
     void (*behind)(FileReader*, size_t offset, size_t nbytes) noexcept nogil
     bint in_place
 
-
-cdef extern const char* strategy_name "vkrt_strategy_name"(int strategy) noexcept nogil
-cdef extern void use_strategy "vkrt_use_strategy"(
-    FileReader* reader, const File* file, int strategy, bint forgets) noexcept nogil
-cdef extern bint in_cache "vkrt_in_cache"(
-    const File* file, size_t offset, size_t nbytes) noexcept nogil
-cdef extern void ask_for "vkrt_ask_for"(
-    FileReader* reader, size_t offset, size_t nbytes) noexcept nogil
-cdef extern void forget_range "vkrt_forget_range"(
-    FileReader* reader, size_t offset, size_t nbytes) noexcept nogil
-cdef extern void fail_read_after "vkrt_fail_read_after"(uint64_t n) noexcept nogil
+cdef extern nogil:
+    const char* strategy_name "vkrt_strategy_name"(int strategy)
+    void use_strategy "vkrt_use_strategy"(FileReader* reader, const File* file, int strategy,
+                                          bint forgets)
+    bint in_cache "vkrt_in_cache"(const File* file, size_t offset, size_t nbytes)
+    void ask_for "vkrt_ask_for"(FileReader* reader, size_t offset, size_t nbytes)
+    void forget_range "vkrt_forget_range"(FileReader* reader, size_t offset, size_t nbytes)
+    void fail_read_after "vkrt_fail_read_after"(uint64_t n)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 """The ways a file's bytes come into memory, behind three functions: fetch, ahead, behind.
 
@@ -23,6 +22,13 @@ from posix.unistd cimport pread
 from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_read64, atomic_write64
 from vkrt.core.file cimport File, floor_to
 from vkrt.core.system cimport file_size, forget, mincore, read_ahead, want, want_mapped
+
+cdef extern from * nogil:
+    """
+    static const char* const vkrt_strategies[] = {"auto", "pread", "willneed", "readahead", "none"};
+    """
+    # By `Strategy`
+    const char* const* strategy_names "vkrt_strategies"
 
 cdef enum:
     # A fault maps the pages around it that are in memory too. Linux maps whole folios since 6.18,
@@ -53,17 +59,7 @@ cdef bint must_fail() noexcept nogil:
 
 cdef const char* strategy_name(int strategy) noexcept nogil:
     """Of a `Strategy`; NULL: there is none of this number."""
-    if strategy == STRATEGY_AUTO:
-        return "auto"
-    if strategy == STRATEGY_PREAD:
-        return "pread"
-    if strategy == STRATEGY_WILLNEED:
-        return "willneed"
-    if strategy == STRATEGY_READAHEAD:
-        return "readahead"
-    if strategy == STRATEGY_NONE:
-        return "none"
-    return NULL
+    return strategy_names[strategy] if 0 <= strategy <= STRATEGY_NONE else NULL
 
 
 cdef void use_strategy(FileReader* reader, const File* file, int strategy,
@@ -73,8 +69,7 @@ cdef void use_strategy(FileReader* reader, const File* file, int strategy,
     reader.forgets = forgets
     reader.asked = reader.forgotten = reader.asking = 0
     reader.asked_from = reader.asked_to = 0
-    reader.ahead = ahead_nothing
-    reader.behind = behind_nothing
+    reader.ahead = reader.behind = do_nothing
     reader.in_place = False
     if file.provide != NULL:
         reader.fetch = fetch_provided
@@ -116,29 +111,20 @@ cdef const char* fetch_provided(FileReader* reader, size_t offset, size_t nbytes
 
 cdef const char* fetch_pread(FileReader* reader, size_t offset, size_t nbytes, char* place,
                              int* error) noexcept nogil:
+    cdef size_t done = 0
+    cdef ssize_t got
     if must_fail():
         error[0] = EIO
         return NULL
-    if read_fully(reader.file.fd, reader.file.start + offset, nbytes, place, error):
-        return place
-    return NULL
-
-
-cdef bint read_fully(int fd, size_t offset, size_t nbytes, char* place, int* error) noexcept nogil:
-    """Reads `nbytes` into `place`; False if the file or the system does not give them."""
-    cdef size_t done = 0
-    cdef ssize_t got
     while done < nbytes:
-        got = pread(fd, place + done, nbytes - done, offset + done)
+        got = pread(reader.file.fd, place + done, nbytes - done,
+                    reader.file.start + offset + done)
         if got > 0:
             done += got
-        elif got == 0:
-            error[0] = TRUNCATED
-            return False
-        elif errno != EINTR:
-            error[0] = errno
-            return False
-    return True
+        elif got == 0 or errno != EINTR:
+            error[0] = TRUNCATED if got == 0 else errno
+            return NULL
+    return place
 
 
 cdef const char* fetch_mapped(FileReader* reader, size_t offset, size_t nbytes, char* place,
@@ -179,7 +165,7 @@ cdef bint in_cache(const File* file, size_t offset, size_t nbytes) noexcept nogi
         page = min(page + <Py_ssize_t>SAMPLED, last)
 
 
-cdef void ahead_nothing(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
+cdef void do_nothing(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
     pass
 
 
@@ -198,10 +184,6 @@ cdef void ask_for(FileReader* reader, size_t offset, size_t nbytes) noexcept nog
     """Asks for a range without waiting for any of it."""
     want(reader.file.fd, reader.file.start + offset, nbytes, reader.file.ahead_step)
     atomic_add64(&reader.asked, nbytes)
-
-
-cdef void behind_nothing(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
-    pass
 
 
 cdef void behind_auto(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:

@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
@@ -33,11 +31,9 @@ cdef struct StridedCopy:
     size_t source_bytes
     size_t target_bytes
 
-
-cdef extern int make_strided_copy "vkrt_make_strided_copy"(
-    const int64_t* params, size_t count, int64_t itemsize, int64_t rows, StridedCopy* copy,
-    Error* error) noexcept nogil
-cdef extern size_t parts_bytes "vkrt_parts_bytes"(
-    const StridedCopy* copy, size_t count) noexcept nogil
-cdef extern size_t rows_bytes "vkrt_rows_bytes"(
-    const StridedCopy* copy, size_t rows) noexcept nogil
+cdef extern nogil:
+    int make_strided_copy "vkrt_make_strided_copy"(const int64_t* params, size_t count,
+                                                   int64_t itemsize, int64_t rows,
+                                                   StridedCopy* copy, Error* error)
+    size_t parts_bytes "vkrt_parts_bytes"(const StridedCopy* copy, size_t count)
+    size_t rows_bytes "vkrt_rows_bytes"(const StridedCopy* copy, size_t rows)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Strided copies: how a weight's bytes come out of a constant's, checked before a byte is moved.
 
@@ -43,11 +42,9 @@ cdef int make_strided_copy(const int64_t* params, size_t count, int64_t itemsize
     """
     cdef View view
     cdef int64_t texels, elements = 0, target, span
-    cdef int status
     memset(copy, 0, sizeof(copy[0]))
-    status = read_params(params, count, itemsize, rows, &view, error)
-    if status != VKRT_OK:
-        return status
+    if read_params(params, count, itemsize, rows, &view, error):
+        return error.status
     texels = params[PACKED] // 4 + (params[PACKED] % 4 != 0)
     if multiply_overflows(params[COUNT], 4 * itemsize, &target) or target > PTRDIFF_MAX:
         return fail(error, VKRT_ERROR_INPUT, "COUNT: %lld texels have more bytes than memory",
@@ -150,12 +147,10 @@ cdef int plan_loops(StridedCopy* copy, View* view, Error* error) noexcept nogil:
     cdef View inner, outer, rest, beyond
     cdef int64_t lowest = copy.base, highest = copy.base
     cdef size_t step
-    cdef int first = 0, k, status
-    status = split(view, copy.packed, &inner, &rest, error)
-    if status == VKRT_OK:
-        status = split(&rest, copy.part_source // copy.packed, &outer, &beyond, error)
-    if status != VKRT_OK:
-        return status
+    cdef int first = 0, k
+    if (split(view, copy.packed, &inner, &rest, error)
+            or split(&rest, copy.part_source // copy.packed, &outer, &beyond, error)):
+        return error.status
     if inner.count > 1 or beyond.count > 1 or beyond.count and (
             beyond.dims[0].size != <int64_t>copy.rows
             or beyond.dims[0].stride != <int64_t>copy.part_source):

@@ -1,11 +1,9 @@
-# cython: language_level=3
 """System calls that Cython's own declarations lack.
 
 What a system does not have answers with an errno (`ENOSYS`) or does nothing.
 """
 
 from libc.stdint cimport uint64_t
-
 
 cdef extern from * nogil:
     """
@@ -41,13 +39,16 @@ cdef extern from * nogil:
     #endif
 
     /* Linux reads no more than `step` bytes for one such advice, and forgets about the rest. */
+    #define VKRT_IN_STEPS(advice) \\
+        for (size_t end = offset + nbytes; offset < end && !result; offset += step) { \\
+            if (step > end - offset) step = end - offset; \\
+            result = (advice); \\
+        }
+
     static inline int vkrt_want(int fd, size_t offset, size_t nbytes, size_t step) {
         int result = 0;
     #ifdef POSIX_FADV_WILLNEED
-        for (; nbytes && !result; offset += step, nbytes -= step) {
-            if (step > nbytes) step = nbytes;
-            result = posix_fadvise(fd, (off_t)offset, (off_t)step, POSIX_FADV_WILLNEED);
-        }
+        VKRT_IN_STEPS(posix_fadvise(fd, (off_t)offset, (off_t)step, POSIX_FADV_WILLNEED))
     #else
         result = ENOSYS;
     #endif
@@ -57,10 +58,8 @@ cdef extern from * nogil:
     static inline int vkrt_want_mapped(const char* address, size_t nbytes, size_t step) {
         int result = 0;
     #ifdef MADV_WILLNEED
-        for (; nbytes && !result; address += step, nbytes -= step) {
-            if (step > nbytes) step = nbytes;
-            result = madvise((void*)address, step, MADV_WILLNEED) ? errno : 0;
-        }
+        size_t offset = 0;
+        VKRT_IN_STEPS(madvise((void*)(address + offset), step, MADV_WILLNEED) ? errno : 0)
     #else
         result = ENOSYS;
     #endif
@@ -80,10 +79,7 @@ cdef extern from * nogil:
     static inline int vkrt_readahead(int fd, size_t offset, size_t nbytes, size_t step) {
     #ifdef __linux__
         int result = 0;
-        for (; nbytes && !result; offset += step, nbytes -= step) {
-            if (step > nbytes) step = nbytes;
-            result = readahead(fd, (off_t)offset, step) ? errno : 0;
-        }
+        VKRT_IN_STEPS(readahead(fd, (off_t)offset, step) ? errno : 0)
         return result;
     #else
         return vkrt_want(fd, offset, nbytes, step);
@@ -199,13 +195,9 @@ cdef extern from * nogil:
     int mincore "vkrt_mincore"(const void* address, size_t nbytes, unsigned char* pages)
     long long file_size "vkrt_size"(int fd)
     ctypedef struct FileStatus "VkrtFileStatus":
-        long long nbytes
-        long long mtime_ns
-        long long ctime_ns
-        unsigned long long inode
-        unsigned long long device  # the file system
-        unsigned int major
-        unsigned int minor
+        long long nbytes, mtime_ns, ctime_ns
+        unsigned long long inode, device  # the file system
+        unsigned int major, minor  # of the device
         bint is_regular  # no folder, pipe or device
         bint is_own  # of the user who runs this process
         bint is_ours  # the same, or root's

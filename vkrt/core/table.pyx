@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Fills the function tables: the address of each Vulkan function, asked once.
 
 A table of the device's own addresses skips the dispatch of the loader, and what is never linked
@@ -6,19 +5,23 @@ cannot keep vkrt from being imported where there is no Vulkan.
 """
 
 from libc.stdio cimport snprintf
+
 from vkrt.core.error cimport VKRT_ERROR_LOADER, VKRT_OK, Error, fail_call
+from vkrt.core.live cimport BUFFER
 
 cdef extern from * nogil:
     """
     #define VKRT_NAME(name) #name,
-    #define VKRT_ONE(name) + 1
     static const char* const vkrt_instance_names[] = {
         VKRT_INSTANCE_REQUIRED(VKRT_NAME) VKRT_INSTANCE_OPTIONAL(VKRT_NAME) NULL};
+    #define VKRT_CREATE_NAME(name) "vkCreate" #name,
+    #define VKRT_DESTROY_NAME(name) "vkDestroy" #name,
     static const char* const vkrt_device_names[] = {
-        VKRT_DEVICE_REQUIRED(VKRT_NAME) VKRT_DEVICE_OPTIONAL(VKRT_NAME) NULL};
+        VKRT_CHILDREN(VKRT_CREATE_NAME) VKRT_CHILDREN(VKRT_DESTROY_NAME)
+        VKRT_DEVICE_OTHERS(VKRT_NAME) VKRT_DEVICE_OPTIONAL(VKRT_NAME) NULL};
     enum {
         VKRT_INSTANCE_NEEDED = 0 VKRT_INSTANCE_REQUIRED(VKRT_ONE),
-        VKRT_DEVICE_NEEDED = 0 VKRT_DEVICE_REQUIRED(VKRT_ONE)
+        VKRT_DEVICE_NEEDED = 2 * (VKRT_CHILDREN(VKRT_ONE)) VKRT_DEVICE_OTHERS(VKRT_ONE)
     };
     """
     # In the order of the tables, NULL behind them; and how many of them may not be missing
@@ -59,3 +62,7 @@ cdef int fill_device_table(DeviceTable* table, PFN_vkGetDeviceProcAddr lookup, V
             entries[i] = <void*>lookup(device, extended)
         i += 1
     return VKRT_OK
+
+
+cdef const char* create_name(Kind kind) noexcept nogil:
+    return device_names[<int>kind - <int>BUFFER]

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """POSIX threads, as far as the core uses them."""
 
 cdef extern from "<pthread.h>" nogil:

@@ -1,9 +1,6 @@
-# cython: language_level=3
-
 from libc.string cimport memset
 
-from vkrt.core.atomic cimport atomic_take64
-from vkrt.core.device cimport check_created, count_destroyed, retain_device
+from vkrt.core.device cimport create_child, destroy_child
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, need
 from vkrt.core.live cimport QUERY_POOL
 from vkrt.core.results cimport check_result
@@ -13,29 +10,18 @@ from vkrt.core.vulkan cimport *
 cdef int make_timestamps(Device* device, uint32_t size, TimestampQueries* queries,
                          Error* error) noexcept nogil:
     cdef VkQueryPoolCreateInfo info
-    cdef VkQueryPool handle = VK_NULL_HANDLE
     memset(queries, 0, sizeof(queries[0]))
     if device.timestamp_bits == 0:
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"%s has no timestamps", device.name)
-    memset(&info, 0, sizeof(info))
-    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
+    clear_struct(&info, VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO)
     info.queryType = VK_QUERY_TYPE_TIMESTAMP
     info.queryCount = size
-    if retain_device(device, error) or check_created(
-            device, device.vk.vkCreateQueryPool(device.handle, &info, NULL, &handle), QUERY_POOL,
-            b"vkCreateQueryPool", error):
-        return error.status
-    queries.device = device
-    queries.handle = handle
-    queries.size = size
-    return VKRT_OK
+    queries.device, queries.size = device, size
+    return create_child(device, QUERY_POOL, &info, &queries.handle, error)
 
 
 cdef void close_timestamps(TimestampQueries* queries) noexcept nogil:
-    cdef VkQueryPool handle = atomic_take64(&queries.handle)
-    if handle != VK_NULL_HANDLE:
-        queries.device.vk.vkDestroyQueryPool(queries.device.handle, handle, NULL)
-        count_destroyed(queries.device, QUERY_POOL)
+    destroy_child(queries.device, QUERY_POOL, &queries.handle)
 
 
 cdef void reset_timestamps(const CommandBuffer* commands,

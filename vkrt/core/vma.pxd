@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The Vulkan Memory Allocator, as far as the core uses it."""
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -7,7 +6,6 @@ from vkrt.core.vulkan cimport (
     PFN_vkGetDeviceProcAddr, PFN_vkGetInstanceProcAddr, VkBuffer, VkDevice, VkImage, VkInstance,
     VkMemoryRequirements, VkPhysicalDevice, VkResult,
 )
-
 
 cdef extern from "vma.h" nogil:
     ctypedef struct Heap "VkrtHeap":

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What drivers are known to do otherwise than they say, for hosts that have no driver profiles."""
 
 from libc.stdint cimport int64_t
@@ -12,6 +11,5 @@ cdef struct Workarounds:
     int64_t max_texels
     bint maps_files
 
-
-cdef extern Workarounds workarounds_of "vkrt_workarounds_of"(
-    const Physical* physical) noexcept nogil
+cdef extern nogil:
+    Workarounds workarounds_of "vkrt_workarounds_of"(const Physical* physical)

@@ -1,7 +1,4 @@
-# cython: language_level=3
-
 from vkrt.memory.source cimport Source
-
 
 cdef class FetchedSource(Source):
     cdef object fetch

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Fetched constants: a source of bytes that somebody else hands out by key.
 
 Where vkrt is a part of another runtime, that one has the file, and gives the bytes of a constant

@@ -1,14 +1,10 @@
 from collections.abc import Sequence
+from typing import Final
 
 class Packing:
     def __init__(self, params: Sequence[int], itemsize: int, rows: int = 1) -> None: ...
-    @property
-    def source_bytes(self) -> int: ...
-    @property
-    def target_bytes(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def row_bytes(self) -> int: ...
-    @property
-    def is_copy(self) -> bool: ...
+    source_bytes: Final[int]
+    target_bytes: Final[int]
+    rows: Final[int]
+    row_bytes: Final[int]
+    is_copy: Final[bool]

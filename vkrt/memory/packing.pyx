@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Packing on the host: Python's face of the core's strided copies."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t

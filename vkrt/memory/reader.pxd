@@ -1,17 +1,13 @@
-# cython: language_level=3
-
 from vkrt.core cimport reader as core
 from vkrt.core.error cimport Error
 from vkrt.core.pieces cimport Job
 from vkrt.memory.packing cimport Packing
 from vkrt.memory.source cimport Source
 
-
 cdef class Transfer:
     cdef Job job
     cdef readonly Packing packing
     cdef readonly str name
-
 
 cdef class Reader:
     cdef core.Reader reader

@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from vkrt.memory.packing import Packing
 from vkrt.memory.source import Source
@@ -14,27 +14,19 @@ class Transfer:
                  packing: Packing | None = None, first_row: int = 0, rows: int | None = None,
                  name: str = "", room: int | None = None,
                  ) -> None: ...
-    @property
-    def source(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def packing(self) -> Packing | None: ...
-    @property
-    def name(self) -> str: ...
+    source: Final[int]
+    offset: Final[int]
+    nbytes: Final[int]
+    packing: Final[Packing | None]
+    name: Final[str]
 
 class Reader:
     def __init__(self, sources: Sequence[Source], strategy: str = "auto",
                  window: int = ..., threads: int | None = None,
                  keep_cached: bool | None = None) -> None: ...
-    @property
-    def strategy(self) -> str: ...
-    @property
-    def window(self) -> int: ...
-    @property
-    def threads(self) -> int: ...
+    strategy: Final[str]
+    window: Final[int]
+    threads: Final[int]
     def run(self, transfers: Iterable[Transfer]) -> None: ...
     def start_ahead(self, source: int, offset: int, nbytes: int) -> None: ...
     def statistics(self) -> dict[str, Any]: ...

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Reader: brings bytes of files to where they are wanted, packing them on the way if asked to.
 
 The core does it (`vkrt.core.reader`), without the GIL.
@@ -214,12 +213,8 @@ cdef class Reader:
             self.read(transfer)
 
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
-        """Asks the system to read a range, a window of it at most, and does not wait for it.
-
-        For what is read long after this call. "none" does not take it up. Of calls
-        that go forward in a file those are left out of which half a window has been asked already:
-        each costs a look at all of its pages.
-        """
+        """Asks the system to read a range, a window of it at most, and does not wait for it: for
+        what is read long after this call. The strategy "none" does not take it up."""
         cdef Error error
         cdef int status
         self._check_open()

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """sha256 of what is in memory, by the core: the standard library's brings OpenSSL into every
 process that loads a program, which takes 3.7 MB."""
 

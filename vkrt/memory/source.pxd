@@ -1,8 +1,5 @@
-# cython: language_level=3
-
 from vkrt.core.error cimport Error
 from vkrt.core.file cimport File
-
 
 cdef class Source:
     cdef File file
@@ -16,6 +13,5 @@ cdef class Source:
     cdef int _check_open(self) except -1
     cdef int _check(self, int status, const Error* error) except -1
     cdef void unmap(self) noexcept
-
 
 cdef object exception_of(int status, const Error* error, int number, str name)

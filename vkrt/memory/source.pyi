@@ -1,25 +1,18 @@
 import os
-from typing import Any
+from typing import Any, Final
 
 MIN_AHEAD: int
 
 def ahead_step_of(device: int) -> int: ...
 
 class Source:
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def mtime_ns(self) -> int: ...
-    @property
-    def inode(self) -> int: ...
-    @property
-    def is_file(self) -> bool: ...
-    @property
-    def address(self) -> int: ...
-    @property
-    def identity(self) -> tuple[int, ...] | None: ...
+    nbytes: Final[int]
+    name: Final[str]
+    mtime_ns: Final[int]
+    inode: Final[int]
+    is_file: Final[bool]
+    address: Final[int]
+    identity: Final[tuple[int, ...] | None]
     @staticmethod
     def open(path: str | bytes | os.PathLike[str]) -> Source: ...
     @staticmethod

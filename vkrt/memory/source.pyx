@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The bytes of a program: a read-only mapping of its file, or a buffer of the caller's.
 
 Nothing is read until it is touched. The core has what is open (`vkrt.core.file`).

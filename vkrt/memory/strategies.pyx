@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Names of the ways in which a file's bytes come into memory; the core has the ways."""
 
 from vkrt.core.strategies cimport STRATEGY_AUTO, strategy_name

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Semaphores of the host's, which runs wait for and signal."""
 
 cimport cython

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Where vkrt keeps what outlives a process: its folder among the user's caches, and the option
 `pipeline_cache`."""
 
@@ -6,9 +5,9 @@ import os
 
 from libc.stdlib cimport free
 
-from vkrt.core.cache_folder cimport cache_path
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline_file cimport check_cache_option, resolve_cache_option
+from vkrt.core.private_file cimport cache_path
 from vkrt.vk.check cimport check_status
 
 from vkrt.errors import InputError

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The error funnel and the live-object counters."""
 
 from vkrt.core.error cimport Error

@@ -1,6 +1,1 @@
-from typing import Any
-
-from vkrt.errors import VulkanError
-
-def error_of(result: int, call: str, **details: Any) -> VulkanError: ...
 def live_objects() -> dict[str, int]: ...

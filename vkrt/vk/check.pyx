@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The error funnel of the room, and counters of everything alive in it.
 
 What the core says becomes an exception here and nowhere else. The counters are what tests use
@@ -39,10 +38,10 @@ VULKAN_ERRORS = {
 }
 
 # Their order is that of `vkrt.core.live.Kind`.
-NAMES = ("instance", "device", "allocator", "block", "buffer", "buffer_view", "image",
-         "image_view", "shader_module", "descriptor_layout", "pipeline", "descriptor_pool",
-         "command_pool", "command_buffer", "fence", "query_pool", "semaphore", "import",
-         "pipeline_cache", "sampler", "abandoned")
+NAMES = ("instance", "device", "allocator", "block", "command_buffer", "import", "pipeline",
+         "buffer", "buffer_view", "image", "image_view", "shader_module", "descriptor_layout",
+         "descriptor_pool", "command_pool", "fence", "query_pool", "semaphore", "pipeline_cache",
+         "sampler", "abandoned")
 
 
 cdef int check_status(int status, const Error* error) except -1 nogil:

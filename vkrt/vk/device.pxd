@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A Vulkan device with one compute queue."""
 
 cimport cython

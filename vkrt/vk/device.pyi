@@ -1,7 +1,7 @@
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from vkrt.vk.info import DeviceInfo
 
@@ -9,32 +9,19 @@ def devices() -> list[DeviceInfo]: ...
 def no_device() -> str: ...
 
 class Device:
-    @property
-    def info(self) -> DeviceInfo: ...
-    @property
-    def features(self) -> frozenset[str]: ...
-    @property
-    def unified(self) -> bool: ...
-    @property
-    def reads_slowly(self) -> bool: ...
-    @property
-    def queue_family(self) -> int: ...
-    @property
-    def upload_family(self) -> int: ...
-    @property
-    def api_version(self) -> int: ...
-    @property
-    def timestamp_period(self) -> float: ...
-    @property
-    def timestamp_bits(self) -> int: ...
-    @property
-    def pipeline_cache_option(self) -> str: ...
-    @property
-    def closed(self) -> bool: ...
-    @property
-    def process(self) -> int: ...
-    @property
-    def inherited(self) -> bool: ...
+    info: Final[DeviceInfo]
+    features: Final[frozenset[str]]
+    unified: Final[bool]
+    reads_slowly: Final[bool]
+    queue_family: Final[int]
+    upload_family: Final[int]
+    api_version: Final[int]
+    timestamp_period: Final[float]
+    timestamp_bits: Final[int]
+    pipeline_cache_option: Final[str]
+    closed: Final[bool]
+    process: Final[int]
+    inherited: Final[bool]
     def check_process(self) -> None: ...
     @staticmethod
     def open(selector: int | str | DeviceInfo | None = None, *,

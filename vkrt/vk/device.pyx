@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Devices: listing them, opening one, using one that somebody else opened.
 
 A device has one compute queue, and one for copies where there is such a family. Its children
@@ -14,10 +13,10 @@ from cpython.exc cimport PyErr_SetInterrupt, PyErr_SetObject
 
 from vkrt.core.device cimport (
     QueueLock, adopt_device, check_usable, close_device, describe_memory, open_device,
+    wait_for_given_up,
 )
 from vkrt.core.device_choice cimport say_no_device
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error, fail
-from vkrt.core.given_up cimport wait_for_given_up
 from vkrt.core.instance cimport Instance, acquire_instance, adopt_instance, release_instance
 from vkrt.core.physical cimport Physical, check_family, free_physical, read_physical, timestamp_bits
 from vkrt.core.pipeline_file cimport close_pipeline_file, owner_of

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Host memory that a device reads in place."""
 
 cimport cython

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Host memory imported into a device (VK_EXT_external_memory_host): the core's, with exceptions."""
 
 cimport cython

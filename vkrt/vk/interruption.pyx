@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What ends a wait for the device before the device is done: a signal's handler that raises, in the
 main thread, or another thread that has asked for it.
 """

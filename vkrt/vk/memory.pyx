@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Memory blocks, of exactly the bytes asked for: the core's, with exceptions."""
 
 cimport cython

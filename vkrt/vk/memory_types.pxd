@@ -1,5 +1,3 @@
-# cython: language_level=3
-
 from vkrt.core.vulkan cimport VkPhysicalDeviceMemoryProperties
 
 # What Vulkan would say of a device with the `heaps` and `memory_types` of a `DeviceInfo`.

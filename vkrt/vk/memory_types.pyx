@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Memory types as a `DeviceInfo` has them: (heap, names of its properties) of each.
 
 Which of them suit a block is the core's to say, `vkrt.core.memory_types`.

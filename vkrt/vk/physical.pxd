@@ -1,10 +1,7 @@
-# cython: language_level=3
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.instance cimport Instance
 from vkrt.core.physical cimport Physical
-
 
 # The physical devices that vkrt can use: (address, DeviceInfo) for each.
 cdef list list_devices(Instance* instance)

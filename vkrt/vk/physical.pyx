@@ -1,8 +1,9 @@
-# cython: language_level=3
 """What a physical device offers, as a `DeviceInfo`, and which features vkrt switches on."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from vkrt.core.capability cimport Capability, capability_at, capability_count
+from vkrt.core.device_choice cimport device_type_name
 from vkrt.core.error cimport Error
 from vkrt.core.features cimport Feature as CoreFeature
 from vkrt.core.features cimport feature_at, feature_count, feature_named
@@ -16,13 +17,6 @@ from vkrt.vk.check cimport check_status
 
 from vkrt.vk.info import DeviceInfo, Feature
 from vkrt.vk.memory_types import property_names
-
-TYPES = {
-    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
-    VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: "discrete",
-    VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: "virtual",
-    VK_PHYSICAL_DEVICE_TYPE_CPU: "cpu",
-}
 
 # Bits of VkSubgroupFeatureFlags from the lowest
 SUBGROUP_OPERATIONS = ("basic", "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
@@ -43,6 +37,18 @@ def used_features():
         else:
             found.append(Feature(feature.name.decode() or extension, extension=extension))
     return tuple(found)
+
+
+def features_by_capability():
+    """By the name of a SPIR-V capability: the feature of the device that allows it, or None where
+    every device does."""
+    cdef const Capability* capability
+    found = {}
+    for i in range(capability_count()):
+        capability = capability_at(i)
+        found[capability.name.decode()] = (
+            capability.feature.decode() if capability.feature != NULL else None)
+    return found
 
 
 def least_version():
@@ -107,7 +113,7 @@ cdef dict features_of(const Physical* physical):
 cdef object describe(const Physical* physical, int index):
     """The `DeviceInfo` of a physical device."""
     cdef const VkPhysicalDeviceProperties* properties = &physical.properties.properties
-    cdef const VkPhysicalDeviceLimits* limits = &properties.limits
+    cdef dict limits = properties.limits
     cdef const VkPhysicalDeviceMemoryProperties* memory = &physical.memory
     cdef int i
     extensions = {(<bytes>physical.extensions[i].extensionName).decode()
@@ -117,10 +123,18 @@ cdef object describe(const Physical* physical, int index):
              for i in range(<int>memory.memoryHeapCount)]
     types = [(memory.memoryTypes[i].heapIndex, property_names(memory.memoryTypes[i].propertyFlags))
              for i in range(<int>memory.memoryTypeCount)]
+    for name in ("maxComputeWorkGroupCount", "maxComputeWorkGroupSize"):
+        limits[name] = tuple(limits[name])
+    limits |= {
+        "maxMemoryAllocationSize": physical.maintenance.maxMemoryAllocationSize,
+        "minImportedHostPointerAlignment": physical.imports.minImportedHostPointerAlignment,
+        "timestampPeriod": limits.pop("timestampPeriod"),
+        "subgroupSize": physical.subgroup.subgroupSize,
+    }
     return DeviceInfo(
         index=index,
         name=(<bytes>properties.deviceName).decode(errors="replace"),
-        type=TYPES.get(properties.deviceType, "other"),
+        type=device_type_name(physical).decode(),
         vendor_id=properties.vendorID,
         device_id=properties.deviceID,
         driver_id=physical.driver.driverID,
@@ -129,31 +143,7 @@ cdef object describe(const Physical* physical, int index):
         api_version=version_text(properties.apiVersion),
         heaps=heaps,
         memory_types=types,
-        limits={
-            "maxStorageBufferRange": limits.maxStorageBufferRange,
-            "maxTexelBufferElements": limits.maxTexelBufferElements,
-            "maxImageDimension1D": limits.maxImageDimension1D,
-            "maxImageDimension3D": limits.maxImageDimension3D,
-            "maxBoundDescriptorSets": limits.maxBoundDescriptorSets,
-            "maxPerStageDescriptorStorageBuffers": limits.maxPerStageDescriptorStorageBuffers,
-            "maxPerStageDescriptorSampledImages": limits.maxPerStageDescriptorSampledImages,
-            "maxPerStageDescriptorStorageImages": limits.maxPerStageDescriptorStorageImages,
-            "maxComputeSharedMemorySize": limits.maxComputeSharedMemorySize,
-            "maxComputeWorkGroupCount": tuple(limits.maxComputeWorkGroupCount[i]
-                                              for i in range(3)),
-            "maxComputeWorkGroupInvocations": limits.maxComputeWorkGroupInvocations,
-            "maxComputeWorkGroupSize": tuple(limits.maxComputeWorkGroupSize[i] for i in range(3)),
-            "maxPushConstantsSize": limits.maxPushConstantsSize,
-            "minStorageBufferOffsetAlignment": limits.minStorageBufferOffsetAlignment,
-            "minTexelBufferOffsetAlignment": limits.minTexelBufferOffsetAlignment,
-            "bufferImageGranularity": limits.bufferImageGranularity,
-            "nonCoherentAtomSize": limits.nonCoherentAtomSize,
-            "maxMemoryAllocationCount": limits.maxMemoryAllocationCount,
-            "maxMemoryAllocationSize": physical.maintenance.maxMemoryAllocationSize,
-            "minImportedHostPointerAlignment": physical.imports.minImportedHostPointerAlignment,
-            "timestampPeriod": limits.timestampPeriod,
-            "subgroupSize": physical.subgroup.subgroupSize,
-        },
+        limits=limits,
         features=features_of(physical),
         extensions=tuple(sorted(extensions)),
         driver_version=properties.driverVersion,

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules, layouts and compute pipelines."""
 
 cimport cython
@@ -28,7 +27,6 @@ cdef class Pipeline:
     cdef object __weakref__
     cdef readonly DescriptorLayout layout
     cdef CorePipeline core
-
 
 # Specialization constants, (id, 32-bit int) pairs, for the core; how many they are.
 cdef size_t write_constants(constants, Constant* values) except? 0

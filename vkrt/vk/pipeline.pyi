@@ -1,4 +1,5 @@
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from vkrt.vk.device import Device
 
@@ -9,15 +10,12 @@ class ShaderModule:
 class DescriptorLayout:
     def __init__(self, device: Device, types: Iterable[int],
                  push_constant_size: int = 0) -> None: ...
-    @property
-    def types(self) -> tuple[int, ...]: ...
-    @property
-    def push_constant_size(self) -> int: ...
+    types: Final[tuple[int, ...]]
+    push_constant_size: Final[int]
     def close(self) -> None: ...
 
 class Pipeline:
     def __init__(self, layout: DescriptorLayout, module: ShaderModule | None,
                  constants: Sequence[tuple[int, int]] = ()) -> None: ...
-    @property
-    def layout(self) -> DescriptorLayout: ...
+    layout: Final[DescriptorLayout]
     def close(self) -> None: ...

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules, layouts and compute pipelines.
 
 All of it is made while a program is loaded; an inference only uses the handles.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Pipelines that several threads create side by side."""
 
 cimport cython

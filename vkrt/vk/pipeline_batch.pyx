@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Pipelines that several threads create side by side.
 
 Threads of Python would wait for the GIL between two pipelines as long as another one computes;
@@ -93,7 +92,7 @@ cdef class PipelineBatch:
         result = []
         try:
             self.failed = [index for index in range(self.core.size)
-                           if self.core.results[index] < 0]
+                           if self.core.pipelines[index].result < 0]
             for index, (layout, _) in enumerate(self.parts):
                 pipeline = Pipeline(layout, None)
                 check_status(take_from_batch(&self.core, index, &pipeline.core, &error), &error)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A device's VkPipelineCache and its file, see `vkrt.core.pipeline_file`."""
 
 import os

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Files of caches, which nobody else may have written: see `vkrt.core.private_file`."""
 
 import os

@@ -1,7 +1,8 @@
+from typing import Final
+
 from vkrt.vk.device import Device
 
 class Buffer:
     def __init__(self, device: Device, size: int, usage: int, external: int = 0) -> None: ...
-    @property
-    def size(self) -> int: ...
+    size: Final[int]
     def close(self) -> None: ...

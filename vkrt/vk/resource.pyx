@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Buffers: the core's, with exceptions."""
 
 cimport cython
