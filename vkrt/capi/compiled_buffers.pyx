@@ -6,9 +6,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from vkrt.capi.compiled_info cimport (
-    Value, bound_of, describe_value, input_value, name_output,
-)
+from vkrt.capi.compiled_info cimport Value, bound_of, describe_value, input_value, name_output
 from vkrt.capi.compiled_inputs cimport (
     LABEL_BYTES, SIZES_BYTES, check_input_count, label_of, put_sizes, wrong_dimension,
 )

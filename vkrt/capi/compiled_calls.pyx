@@ -15,9 +15,7 @@ from vkrt.capi.compiled_loading cimport (
 from vkrt.capi.compiled_log cimport send_log
 from vkrt.capi.compiled_requirements cimport required_features
 from vkrt.capi.compiled_run cimport run_tensors
-from vkrt.capi.compiled_states cimport (
-    state_close, state_load, state_new, state_reset, state_save,
-)
+from vkrt.capi.compiled_states cimport state_close, state_load, state_new, state_reset, state_save
 from vkrt.capi.compiled_submit cimport forget_buffers, submit_buffers, wait_for_buffers
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport (

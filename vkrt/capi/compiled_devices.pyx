@@ -11,9 +11,7 @@ from vkrt.core.device_choice cimport device_type_name
 from vkrt.core.error cimport VKRT_ERROR_INPUT, Error
 from vkrt.core.instance cimport Instance, acquire_instance, release_instance
 from vkrt.core.live cimport KINDS, Kind, alive
-from vkrt.core.physical cimport (
-    MAX_DEVICES, Physical, free_physical, read_physical, usable_devices,
-)
+from vkrt.core.physical cimport MAX_DEVICES, Physical, free_physical, read_physical, usable_devices
 from vkrt.core.vulkan cimport (
     VK_MEMORY_HEAP_DEVICE_LOCAL_BIT, VkMemoryHeap, VkPhysicalDevice, VkPhysicalDeviceProperties,
 )

@@ -6,8 +6,8 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
 from vkrt.capi.compiled_info cimport (
-    bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count,
-    input_value, is_dynamic, name_input,
+    bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count, input_value,
+    is_dynamic, name_input,
 )
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK

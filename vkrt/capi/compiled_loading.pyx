@@ -5,9 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 
-from vkrt.capi.compiled_handles cimport (
-    add_program, hold_program, release_program, remove_program,
-)
+from vkrt.capi.compiled_handles cimport add_program, hold_program, release_program, remove_program
 from vkrt.capi.compiled_log cimport say_method, say_part
 from vkrt.capi.compiled_options cimport take_host_device, take_options
 from vkrt.capi.failure cimport failed, refuse

@@ -6,9 +6,7 @@ from libc.string cimport memcpy
 
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.execution cimport close_execution
-from vkrt.core.external_plan cimport (
-    ExternalPlan, copied_bytes, free_external_plan, plan_external,
-)
+from vkrt.core.external_plan cimport ExternalPlan, copied_bytes, free_external_plan, plan_external
 from vkrt.core.method cimport plan_at
 from vkrt.core.method_state cimport make_execution
 from vkrt.core.records cimport COMMAND_BARRIER, ExecutionPlanRow, Records, SubmissionRecordRow

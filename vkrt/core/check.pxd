@@ -4,13 +4,7 @@ from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.records cimport (
-    CompiledMethodRow,
-    ModuleRow,
-    RangeRow,
-    Records,
-    Rows,
-    StorageRow,
-    Text,
+    CompiledMethodRow, ModuleRow, RangeRow, Records, Rows, StorageRow, Text,
 )
 
 cdef enum:

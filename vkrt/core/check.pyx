@@ -20,28 +20,10 @@ from vkrt.core.dtypes cimport is_device_dtype, itemsize_of
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail
 from vkrt.core.flat cimport equal_texts, refused
 from vkrt.core.records cimport (
-    BLOCK_KIND_ACTIVATION,
-    BLOCK_KIND_HOST,
-    BLOCK_KIND_POOL,
-    BLOCK_KIND_SPILL,
-    BLOCK_KIND_STATE,
-    BLOCK_KIND_WEIGHT,
-    ROLE_SPILL,
-    ROLE_STATE,
-    ROLE_WEIGHT,
-    BlockRow,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    ExecutableRow,
-    ExecutionPlanRow,
-    ModuleRow,
-    PlaceRow,
-    RangeRow,
-    Records,
-    Rows,
-    StateTensorRow,
-    StorageRow,
-    Text,
+    BLOCK_KIND_ACTIVATION, BLOCK_KIND_HOST, BLOCK_KIND_POOL, BLOCK_KIND_SPILL, BLOCK_KIND_STATE,
+    BLOCK_KIND_WEIGHT, ROLE_SPILL, ROLE_STATE, ROLE_WEIGHT, BlockRow, CompiledMethodRow,
+    CompiledShapeRow, ExecutableRow, ExecutionPlanRow, ModuleRow, PlaceRow, RangeRow, Records, Rows,
+    StateTensorRow, StorageRow, Text,
 )
 
 cdef int check_method(const Records* records, const CompiledMethodRow* method,

@@ -10,18 +10,8 @@ from vkrt.core.dtypes cimport device_dtype, is_device_dtype
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, Error, fail
 from vkrt.core.flat cimport equal_texts, refused
 from vkrt.core.records cimport (
-    ANY_TENSOR,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    ExecutionPlanRow,
-    IndexLimitRow,
-    LimitRow,
-    MaybeHostArrayRow,
-    Member,
-    MethodPlanRow,
-    Records,
-    Rows,
-    TensorRow,
+    ANY_TENSOR, CompiledMethodRow, CompiledShapeRow, ExecutionPlanRow, IndexLimitRow, LimitRow,
+    MaybeHostArrayRow, Member, MethodPlanRow, Records, Rows, TensorRow,
 )
 
 # A method at one shape

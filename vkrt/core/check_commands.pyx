@@ -7,44 +7,17 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from vkrt.core.check cimport (
-    MOST_BYTES,
-    MOST_PUSH_CONSTANTS,
-    Check,
-    check_in_file,
-    check_memory,
-    check_range,
-    find_module,
-    is_image,
-    product_of,
-    wrong,
+    MOST_BYTES, MOST_PUSH_CONSTANTS, Check, check_in_file, check_memory, check_range, find_module,
+    is_image, product_of, wrong,
 )
 from vkrt.core.checked cimport multiply_overflows
 from vkrt.core.dtypes cimport is_device_dtype, itemsize_of
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
 from vkrt.core.records cimport (
-    ANY_ANY_ROWS,
-    ANY_FLAG,
-    ANY_READ_ARGUMENT,
-    COMMAND_COPY,
-    COMMAND_DISPATCH,
-    DTYPE_INT32,
-    BarrierCommandRow,
-    BindingRow,
-    CopyCommandRow,
-    DispatchCommandRow,
-    ExecutionPlanRow,
-    HostArrayRow,
-    HostKernelRow,
-    Integers2Row,
-    KernelRow,
-    MaybeHostArrayRow,
-    Member,
-    ModuleBindingRow,
-    ModuleRow,
-    Records,
-    RowTableRow,
-    Rows,
-    SubmissionRecordRow,
+    ANY_ANY_ROWS, ANY_FLAG, ANY_READ_ARGUMENT, COMMAND_COPY, COMMAND_DISPATCH, DTYPE_INT32,
+    BarrierCommandRow, BindingRow, CopyCommandRow, DispatchCommandRow, ExecutionPlanRow,
+    HostArrayRow, HostKernelRow, Integers2Row, KernelRow, MaybeHostArrayRow, Member,
+    ModuleBindingRow, ModuleRow, Records, RowTableRow, Rows, SubmissionRecordRow,
 )
 
 cdef enum:

@@ -8,13 +8,7 @@ from libc.string cimport memcmp
 from vkrt.core.check cimport check_method, wrong
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
 from vkrt.core.flat cimport refused
-from vkrt.core.records cimport (
-    BLOCK_KIND_WEIGHT,
-    BlockRow,
-    ExecutableRow,
-    SharedUseRow,
-    StorageRow,
-)
+from vkrt.core.records cimport BLOCK_KIND_WEIGHT, BlockRow, ExecutableRow, SharedUseRow, StorageRow
 
 
 cdef int check_shared(const Records* records, const CompiledMethodRow* method, int64_t sources,

@@ -9,21 +9,9 @@ from vkrt.core.check_commands cimport check_commands, check_kernels
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
 from vkrt.core.flat cimport refused
 from vkrt.core.records cimport (
-    BLOCK_KIND_POOL,
-    BLOCK_KIND_WEIGHT,
-    ROLE_WEIGHT,
-    BlockRow,
-    ExecutableRow,
-    PrepackBatchRow,
-    Records,
-    ReloadPlanRow,
-    ReloadRow,
-    StagedReadRow,
-    StreamedWeightRow,
-    StridedCopyRow,
-    UploadPieceRow,
-    WeightPlanRow,
-    WeightReadRow,
+    BLOCK_KIND_POOL, BLOCK_KIND_WEIGHT, ROLE_WEIGHT, BlockRow, ExecutableRow, PrepackBatchRow,
+    Records, ReloadPlanRow, ReloadRow, StagedReadRow, StreamedWeightRow, StridedCopyRow,
+    UploadPieceRow, WeightPlanRow, WeightReadRow,
 )
 from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
 

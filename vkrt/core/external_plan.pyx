@@ -9,8 +9,8 @@ from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.records cimport (
-    COMMAND_COPY, COMMAND_DISPATCH, ROLE_ACTIVATION, BindingRow, CopyCommandRow,
-    DispatchCommandRow, HostArrayRow, MaybeHostArrayRow, Rows, StorageRow, SubmissionRecordRow,
+    COMMAND_COPY, COMMAND_DISPATCH, ROLE_ACTIVATION, BindingRow, CopyCommandRow, DispatchCommandRow,
+    HostArrayRow, MaybeHostArrayRow, Rows, StorageRow, SubmissionRecordRow,
 )
 from vkrt.core.vulkan cimport VK_NULL_HANDLE, VkBuffer
 

@@ -14,25 +14,9 @@ from vkrt.core.check cimport find_module
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, Error, fail
 from vkrt.core.fit cimport DeviceLimits, Requirements
 from vkrt.core.records cimport (
-    COMMAND_DISPATCH,
-    BindingRow,
-    BlockRow,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    DispatchCommandRow,
-    ExecutableRow,
-    ExecutionPlanRow,
-    Integers2Row,
-    KernelRow,
-    Member,
-    ModuleRow,
-    PlaceRow,
-    PrepackBatchRow,
-    Records,
-    Rows,
-    StorageRow,
-    SubmissionRecordRow,
-    Text,
+    COMMAND_DISPATCH, BindingRow, BlockRow, CompiledMethodRow, CompiledShapeRow, DispatchCommandRow,
+    ExecutableRow, ExecutionPlanRow, Integers2Row, KernelRow, Member, ModuleRow, PlaceRow,
+    PrepackBatchRow, Records, Rows, StorageRow, SubmissionRecordRow, Text,
 )
 
 cdef enum:

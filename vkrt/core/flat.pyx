@@ -12,20 +12,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_OK, Error, fail
 from vkrt.core.flat cimport (
-    FLAG,
-    FLOAT,
-    INT,
-    MOST_DEPTH,
-    NONE,
-    OPTIONAL,
-    RECORD,
-    RECORDS_HEADER,
-    RECORDS_VERSION,
-    ROWS,
-    TEXT,
-    UNION,
-    Part,
-    Type,
+    FLAG, FLOAT, INT, MOST_DEPTH, NONE, OPTIONAL, RECORD, RECORDS_HEADER, RECORDS_VERSION, ROWS,
+    TEXT, UNION, Part, Type,
 )
 from vkrt.core.records cimport LAYOUT, TABLES, Member, Records, Rows, Text
 

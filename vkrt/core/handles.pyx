@@ -12,8 +12,7 @@ from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
 from vkrt.core.resource cimport (
     COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, close_buffer,
-    close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view,
-    make_image,
+    close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view, make_image,
 )
 from vkrt.core.vulkan cimport VkExtent3D, VkFormat, VkMemoryRequirements
 

@@ -4,9 +4,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memset
 
-from vkrt.core.error cimport (
-    VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
-)
+from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.check cimport find_module
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.pipeline cimport (

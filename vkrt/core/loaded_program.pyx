@@ -14,15 +14,11 @@ from vkrt.core.execution cimport is_at_work, run_execution, wait_for_execution
 from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, end_of_name
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.host_kernel cimport Host
-from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, refuse_kernels,
-)
+from vkrt.core.method cimport close_method, close_session, load_method, open_session, refuse_kernels
 from vkrt.core.method_state cimport close_state
 from vkrt.core.pipeline_file cimport save_pipelines
 from vkrt.core.program cimport close_program, open_program_in
-from vkrt.core.program_device cimport (
-    close_program_device, open_program_device, share_host_device,
-)
+from vkrt.core.program_device cimport close_program_device, open_program_device, share_host_device
 from vkrt.core.program_figures cimport add_figures, kept_bytes, remove_figures
 from vkrt.core.reader cimport DEFAULT_WINDOW
 from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records

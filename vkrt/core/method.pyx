@@ -13,9 +13,7 @@ from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
-from vkrt.core.execution cimport (
-    bind_execution, close_execution, open_execution, wait_for_execution,
-)
+from vkrt.core.execution cimport bind_execution, close_execution, open_execution, wait_for_execution
 from vkrt.core.handles cimport (
     close_handles, copy_from_range, copy_to_range, open_handles, share_handle,
 )
@@ -24,8 +22,8 @@ from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
 from vkrt.core.loading cimport Loading
 from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
 from vkrt.core.records cimport (
-    CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows,
-    SharedUseRow, WeightPlanRow,
+    CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows, SharedUseRow,
+    WeightPlanRow,
 )
 from vkrt.core.row_reads cimport has_row_reads
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states

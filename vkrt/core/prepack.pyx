@@ -16,9 +16,7 @@ from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport start_ahead
 from vkrt.core.records cimport PrepackBatchRow, StagedReadRow
 from vkrt.core.recording cimport make_sets, record_commands
-from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
-)
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
 from vkrt.core.weight_jobs cimport plain_job
 
 

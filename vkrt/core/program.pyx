@@ -14,23 +14,13 @@ from vkrt.core.check_border cimport check_border
 from vkrt.core.check_shared cimport check_shared
 from vkrt.core.checked cimport PTRDIFF_MAX
 from vkrt.core.error cimport (
-    VKRT_ERROR_FORMAT,
-    VKRT_ERROR_MEMORY,
-    VKRT_ERROR_SYSTEM,
-    VKRT_OK,
-    Error,
-    fail,
+    VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_ERROR_SYSTEM, VKRT_OK, Error, fail,
 )
 from vkrt.core.file cimport File, end_of_name
 from vkrt.core.flat cimport equal_texts, open_records, refused
 from vkrt.core.program cimport PROGRAM_HEAD, PROGRAM_VERSION, ProgramFile, ProgramHead
 from vkrt.core.records cimport (
-    CompiledMethodRow,
-    CompiledRow,
-    CompiledTargetRow,
-    ModuleBindingRow,
-    ModuleRow,
-    Records,
+    CompiledMethodRow, CompiledRow, CompiledTargetRow, ModuleBindingRow, ModuleRow, Records,
 )
 
 cdef extern from *:

@@ -11,9 +11,7 @@ from vkrt.core.handles cimport buffer_of, copy_from_range, host_address
 from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.records cimport StateTensorRow
-from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
-)
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
 from vkrt.core.states cimport write_state
 from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,

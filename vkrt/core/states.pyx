@@ -7,9 +7,7 @@ from libc.string cimport memcpy, memset
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
-from vkrt.core.handles cimport (
-    bind_handles, buffer_of, flush_range, host_address, make_handles,
-)
+from vkrt.core.handles cimport bind_handles, buffer_of, flush_range, host_address, make_handles
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport read_job

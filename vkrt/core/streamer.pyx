@@ -14,9 +14,7 @@ from vkrt.core.fence cimport close_fence, make_fence, wait_for_fence
 from vkrt.core.host_kernel cimport run_host_kernel
 from vkrt.core.recorded cimport RecordedSubmission
 from vkrt.core.reload_thread cimport let_go, reload_weights
-from vkrt.core.semaphore cimport (
-    close_timeline, make_timeline, submit_in_order, wait_for_value,
-)
+from vkrt.core.semaphore cimport close_timeline, make_timeline, submit_in_order, wait_for_value
 from vkrt.core.threads cimport (
     join_thread, make_condition, pthread_cond_destroy, pthread_cond_signal, pthread_mutex_destroy,
     pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock, start_thread, wait_awhile,

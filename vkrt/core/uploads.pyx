@@ -16,9 +16,7 @@ from vkrt.core.pieces cimport make_job_of_rows
 from vkrt.core.reader cimport read_job, start_ahead
 from vkrt.core.records cimport StreamedWeightRow, UploadPieceRow
 from vkrt.core.resource cimport SHARED, bind_buffer, check_range, close_buffer, make_buffer
-from vkrt.core.semaphore cimport (
-    close_timeline, finish_value, make_timeline, submit_in_order,
-)
+from vkrt.core.semaphore cimport close_timeline, finish_value, make_timeline, submit_in_order
 from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job, plain_job
 
 

@@ -11,9 +11,7 @@ from vkrt.core.check_weights cimport has_written
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
-from vkrt.core.handles cimport (
-    allow_uploads, bind_handles, has_handle, make_handle, place_handle,
-)
+from vkrt.core.handles cimport allow_uploads, bind_handles, has_handle, make_handle, place_handle
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
 from vkrt.core.mapping cimport max_window, span_of

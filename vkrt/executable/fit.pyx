@@ -8,14 +8,8 @@ from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, Error
 from vkrt.core.fit cimport DeviceLimits, Requirements, fit_method
 from vkrt.core.flat cimport table_type
 from vkrt.core.records cimport (
-    TABLE_BLOCK,
-    TABLE_STORAGE,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    CompiledTargetRow,
-    Records,
-    Rows,
-    StorageRow,
+    TABLE_BLOCK, TABLE_STORAGE, CompiledMethodRow, CompiledShapeRow, CompiledTargetRow, Records,
+    Rows, StorageRow,
 )
 from vkrt.executable.flat cimport File, Reader, check_status
 

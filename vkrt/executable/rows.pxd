@@ -4,12 +4,7 @@ from libc.stdint cimport int64_t
 
 from vkrt.core.flat cimport Type
 from vkrt.core.records cimport (
-    TABLES,
-    ExecutionPlanRow,
-    PrepackPlanRow,
-    Records,
-    StatePlanRow,
-    WeightPlanRow,
+    TABLES, ExecutionPlanRow, PrepackPlanRow, Records, StatePlanRow, WeightPlanRow,
 )
 from vkrt.core.records cimport Rows as Span
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 
-from vkrt.errors import (
-    DeviceMemoryError,
-    FormatError,
-    InputError,
-    StateError,
-    UnsupportedError,
-)
+from vkrt.errors import DeviceMemoryError, FormatError, InputError, StateError, UnsupportedError
 
 # The first class that fits an exception counts; the numbers are those of ExecuTorch's `Error`.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (

@@ -15,9 +15,7 @@ the sizes it was run at lately.
 import threading
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_Occurred
 from libc.errno cimport errno
 from libc.stdlib cimport calloc, free
