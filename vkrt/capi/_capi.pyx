@@ -165,8 +165,7 @@ cdef int close(vkrt_failure* failure, vkrt_program program) noexcept with gil:
     return VKRT_OK
 
 
-cdef int method_count(vkrt_failure* failure, vkrt_program program, size_t* count,
-                      ) noexcept with gil:
+cdef int method_count(vkrt_failure* failure, vkrt_program program, size_t* count) noexcept with gil:
     try:
         need(count, "count")
         count[0] = len(programs.get(<size_t>program).method_names)
@@ -270,8 +269,7 @@ cdef int release_buffers(vkrt_failure* failure, vkrt_program program) noexcept w
     return VKRT_OK
 
 
-cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* method,
-                ) noexcept with gil:
+cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* method) noexcept with gil:
     try:
         programs.get(<size_t>program).cancel(text_at(method) or "forward")
     except BaseException as error:

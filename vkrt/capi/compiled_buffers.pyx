@@ -106,8 +106,7 @@ cdef int check_kind(const Call* call, const Value* value, const char* label) noe
 
 cdef int fail_sizes(const Call* call, const Value* value, const vkrt_buffer* buffer,
                     const char* wrong, const char* label) noexcept nogil:
-    cdef char[SIZES_BYTES] text
-    cdef char[SIZES_BYTES] sizes
+    cdef char[SIZES_BYTES] text, sizes
     put_sizes(buffer.sizes, buffer.rank, sizes, sizeof(sizes))
     return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got a VkBuffer of sizes %s%s",
                   label, describe_value(value, text, sizeof(text)), sizes, wrong)
@@ -121,8 +120,7 @@ cdef bint decides_sizes(const Call* call, size_t number) noexcept nogil:
     for shape in range(call.method.row.others.count + 1):
         limits = &call.method.row.largest.limits
         if shape > 0:
-            limits = &call.records.compiled_shape[
-                call.method.row.others.first + shape - 1].limits
+            limits = &call.records.compiled_shape[call.method.row.others.first + shape - 1].limits
         for i in range(limits.count):
             limit = call.records.limit + limits.first + i
             if limit.read.input == <int64_t>number:
@@ -136,8 +134,7 @@ cdef int check_input_buffer(const Call* call, size_t number, const vkrt_buffer* 
     cdef char[LABEL_BYTES] label
     cdef char[SIZES_BYTES] text
     cdef char[120] wrong
-    cdef char[GROUPED] expected
-    cdef char[GROUPED] had
+    cdef char[GROUPED] expected, had
     cdef uint64_t nbytes
     cdef int64_t dim
     cdef int status = check_kind(call, &value, label_of(call, number, label))

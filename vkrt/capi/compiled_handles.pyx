@@ -51,9 +51,7 @@ cdef bint is_compiled_handle(size_t number) noexcept nogil:
 
 cdef size_t position_of(size_t number) noexcept nogil:
     """Of the entry with a number; `entry_count` where there is none."""
-    cdef size_t first = 0
-    cdef size_t end = entry_count
-    cdef size_t middle
+    cdef size_t first = 0, end = entry_count, middle
     while first < end:
         middle = (first + end) // 2
         if entries[middle].number < number:
@@ -85,8 +83,7 @@ cdef Entry* add_entry() noexcept nogil:
 cdef void remove_at(size_t position) noexcept nogil:
     global entry_count
     entry_count -= 1
-    memmove(entries + position, entries + position + 1,
-            (entry_count - position) * sizeof(Entry*))
+    memmove(entries + position, entries + position + 1, (entry_count - position) * sizeof(Entry*))
 
 
 cdef Entry* program_entry(size_t number) noexcept nogil:
@@ -120,8 +117,7 @@ cdef size_t add_program(LoadedProgram* program) noexcept nogil:
     return number
 
 
-cdef int hold_program(vkrt_failure* failure, size_t number,
-                      LoadedProgram** program) noexcept nogil:
+cdef int hold_program(vkrt_failure* failure, size_t number, LoadedProgram** program) noexcept nogil:
     cdef Entry* entry
     pthread_mutex_lock(&lock)
     entry = program_entry(number)

@@ -225,8 +225,7 @@ cdef int fill_output_info(vkrt_failure* failure, const ProgramMethod* method, si
         return refuse(failure, VKRT_ERROR_INPUT, b"output %zu: the method has %lld", number,
                       <long long>output_count(method))
     value = output_value(method, <int64_t>number)
-    put_name(method, output_names(method), b"output", <int64_t>number, info.name,
-             sizeof(info.name))
+    put_name(method, output_names(method), b"output", <int64_t>number, info.name, sizeof(info.name))
     return fill_info(failure, &value, info)
 
 

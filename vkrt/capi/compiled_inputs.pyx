@@ -202,8 +202,7 @@ cdef int check_number(const Call* call, size_t number, const Value* value,
 cdef int check_input(const Call* call, size_t number) noexcept nogil:
     cdef Value value = input_value(call.method, <int64_t>number)
     cdef char[LABEL_BYTES] label
-    cdef char[SIZES_BYTES] text
-    cdef char[SIZES_BYTES] sizes
+    cdef char[SIZES_BYTES] text, sizes
     cdef char[120] wrong
     cdef Given given
     cdef int status = VKRT_OK
@@ -279,12 +278,10 @@ cdef bint is_shape(const Call* call, int64_t shape) noexcept nogil:
     return True
 
 
-cdef size_t describe_shape(const Call* call, int64_t shape, char* text,
-                           size_t size) noexcept nogil:
+cdef size_t describe_shape(const Call* call, int64_t shape, char* text, size_t size) noexcept nogil:
     """The sizes of all inputs at a shape, or where that is less than 0 as they are given."""
     cdef const Rows* sizes
-    cdef size_t used = 0
-    cdef size_t number
+    cdef size_t used = 0, number
     text[0] = 0
     for number in range(call.input_count):
         sizes = input_sizes(call, max(shape, <int64_t>0), number)

@@ -12,5 +12,4 @@ cdef extern void say "vkrt_say"(int level, const char* line) noexcept nogil
 # Level 1: the memory plan of a method that is loaded
 cdef extern void say_method "vkrt_say_method"(const ProgramMethod* method) noexcept nogil
 # Level 2: how many bytes there are on the device when a part of a load is done
-cdef extern void say_part "vkrt_say_part"(
-    LoadedProgram* program, const char* part) noexcept nogil
+cdef extern void say_part "vkrt_say_part"(LoadedProgram* program, const char* part) noexcept nogil

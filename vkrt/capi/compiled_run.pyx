@@ -37,8 +37,7 @@ cdef const Rows* outputs_at(const Call* call) noexcept nogil:
         return &call.method.constants.values
     if call.shape == 0:
         return &call.method.row.largest.outputs
-    return &call.records.compiled_shape[
-        call.method.row.others.first + call.shape - 1].outputs
+    return &call.records.compiled_shape[call.method.row.others.first + call.shape - 1].outputs
 
 
 cdef Value output_at(const Call* call, size_t number) noexcept nogil:
@@ -90,8 +89,7 @@ cdef int check_output_count(const Call* call) noexcept nogil:
 cdef int check_outputs(const Call* call) noexcept nogil:
     """Describes the outputs, and makes sure that there is room for all of them."""
     cdef char[TEXT_BYTES] text
-    cdef size_t used = 0
-    cdef size_t number, room
+    cdef size_t used = 0, number, room
     cdef int status = VKRT_OK
     text[0] = 0
     for number in range(min(call.output_count, <size_t>outputs_at(call).count)):

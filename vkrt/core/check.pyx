@@ -116,8 +116,7 @@ cdef int check_storages(Check* c, const Rows* storages) noexcept nogil:
             return wrong(c, &storage.dtype,
                          fail(c.error, VKRT_ERROR_FORMAT, "a dtype that kernels read"))
         if storage.nbytes <= 0:
-            return wrong(c, &storage.nbytes,
-                         fail(c.error, VKRT_ERROR_FORMAT, "bytes of a storage"))
+            return wrong(c, &storage.nbytes, fail(c.error, VKRT_ERROR_FORMAT, "bytes of a storage"))
         if storage.extents.is_there:
             for side in range(3):
                 if not 0 < storage.extents.value[side] < <int64_t>1 << 32:
@@ -132,8 +131,7 @@ cdef int check_same(Check* c, const StorageRow* storages, int64_t count,
     """Weights and states are the same storages at every shape."""
     cdef int64_t k
     for k in range(count):
-        if stays[k] and (k >= c.count or memcmp(&storages[k], &c.storages[k],
-                                                sizeof(StorageRow))):
+        if stays[k] and (k >= c.count or memcmp(&storages[k], &c.storages[k], sizeof(StorageRow))):
             return wrong(c, &storages[k].id, fail(
                 c.error, VKRT_ERROR_FORMAT, "the storage of a weight or state at every shape"))
     return VKRT_OK
@@ -162,8 +160,7 @@ cdef int check_places(Check* c, const Rows* blocks, int kinds) noexcept nogil:
             return wrong(c, &block.kind, fail(
                 c.error, VKRT_ERROR_FORMAT, "another kind of block in this place"))
         if block.nbytes <= 0:
-            return wrong(c, &block.nbytes,
-                         fail(c.error, VKRT_ERROR_FORMAT, "bytes of a block"))
+            return wrong(c, &block.nbytes, fail(c.error, VKRT_ERROR_FORMAT, "bytes of a block"))
         if block.alignment <= 0 or block.alignment & block.alignment - 1:
             return wrong(c, &block.alignment, fail(
                 c.error, VKRT_ERROR_FORMAT, "a power of two as alignment of a block"))

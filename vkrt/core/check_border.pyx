@@ -76,8 +76,7 @@ cdef int check_names(const Records* records, const MethodPlanRow* plan,
 cdef int check_at(Border* b) noexcept nogil:
     cdef const Member* inputs = b.records.any + b.inputs.first
     cdef const Member* outputs = b.records.any + b.outputs.first
-    cdef const MaybeHostArrayRow* array = (b.records.maybe_host_array
-                                           + b.execution.inputs.first)
+    cdef const MaybeHostArrayRow* array = (b.records.maybe_host_array + b.execution.inputs.first)
     cdef const Rows* sizes = b.sizes
     cdef int64_t k
     cdef int status = VKRT_OK

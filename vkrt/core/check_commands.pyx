@@ -125,8 +125,7 @@ cdef int check_barrier(Check* c, const BarrierCommandRow* barrier) noexcept nogi
         if status != VKRT_OK:
             return status
         if not is_image(c, image[k]):
-            return wrong(c, image + k,
-                         fail(c.error, VKRT_ERROR_FORMAT, "the number of an image"))
+            return wrong(c, image + k, fail(c.error, VKRT_ERROR_FORMAT, "the number of an image"))
     return VKRT_OK
 
 
@@ -201,8 +200,7 @@ cdef int check_array(Check* c, const HostArrayRow* array) noexcept nogil:
         return wrong(c, &array.range.storage,
                      fail(c.error, VKRT_ERROR_FORMAT, "an array within its bytes of a buffer"))
     if not is_device_dtype(array.dtype):
-        return wrong(c, &array.dtype,
-                     fail(c.error, VKRT_ERROR_FORMAT, "a dtype that kernels read"))
+        return wrong(c, &array.dtype, fail(c.error, VKRT_ERROR_FORMAT, "a dtype that kernels read"))
     if elements < 0 or multiply_overflows(elements, itemsize_of(array.dtype), &nbytes) \
             or nbytes > array.range.nbytes:
         return wrong(c, &array.range.nbytes, fail(
@@ -269,8 +267,7 @@ cdef int check_row_read(Check* c, const HostKernelRow* host) noexcept nogil:
 
 cdef bint is_branch(const Records* records, const HostKernelRow* host) noexcept nogil:
     """Whether it is a branch (`vkrt.work.host_arguments.BRANCH`), not a kernel."""
-    return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::branch",
-                                                12)
+    return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::branch", 12)
 
 
 cdef int check_arguments(Check* c, const Rows* args, int64_t arrays) noexcept nogil:

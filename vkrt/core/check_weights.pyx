@@ -226,8 +226,7 @@ cdef int check_piece(Check* c, const WeightReadRow* read, const UploadPieceRow* 
         <long long>nbytes, <long long>slot_bytes))
 
 
-cdef int check_reloads(Check* c, const WeightPlanRow* weights,
-                       int64_t submissions) noexcept nogil:
+cdef int check_reloads(Check* c, const WeightPlanRow* weights, int64_t submissions) noexcept nogil:
     """Every streamed weight comes once in a run, and submissions wait for some of them."""
     cdef const ReloadPlanRow* plan = &weights.reloads.value
     cdef const int64_t* needed = c.records.integer + plan.needed.first

@@ -127,8 +127,7 @@ cdef void leave(Execution* execution, const SemaphoreList* signals, bint has_no_
     has_no_fence = has_no_fence and fence != NULL
     if signals == NULL and not has_no_fence:
         return
-    if submit_batch(execution.device, False, NULL, NULL, signals, fence,
-                    &error) == VKRT_OK:
+    if submit_batch(execution.device, False, NULL, NULL, signals, fence, &error) == VKRT_OK:
         execution.submission.pending = True
     elif error.status in (VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED):
         return  # which is at work on nothing

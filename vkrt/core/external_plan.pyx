@@ -95,8 +95,7 @@ cdef void flag_storages(Search* search) noexcept nogil:
 cdef int tensor_of(const Records* records, const HostArrayRow* array, const ExternalBuffer* buffer,
                    const char* label, int64_t number, Span* tensor, Error* error) noexcept nogil:
     """The bytes of the elements of an array, without padding: so many the buffer has at least."""
-    cdef char[GROUPED] expected
-    cdef char[GROUPED] had
+    cdef char[GROUPED] expected, had
     tensor.handle, tensor.first = buffer.handle, buffer.offset
     tensor.nbytes = <uint64_t>(product_of(records, &array.sizes) * itemsize_of(array.dtype))
     if buffer.nbytes < tensor.nbytes:

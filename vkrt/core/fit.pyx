@@ -108,8 +108,7 @@ cdef int fit_kernels(Fit* f, const Rows* kernels) noexcept nogil:
     cdef const Integers2Row* pair
     cdef int64_t invocations, most, k, n
     cdef int status
-    most = min(f.limits.max_compute_work_group_invocations,
-               f.limits.max_compute_work_group_size[0])
+    most = min(f.limits.max_compute_work_group_invocations, f.limits.max_compute_work_group_size[0])
     for k in range(kernels.count):
         invocations = 1
         pair = f.records.integers_2 + kernel[k].constants.first
@@ -235,8 +234,7 @@ cdef int fit_block(Fit* f, const BlockRow* block, const StorageRow* storages,
             has_images = True
         else:
             has_buffers = True
-        status = f.limits.requirements_of(f.limits.data, storages + place.storage, &needed,
-                                          f.error)
+        status = f.limits.requirements_of(f.limits.data, storages + place.storage, &needed, f.error)
         if status != VKRT_OK:
             return status
         if needed.nbytes > place.nbytes or place.offset % max(needed.alignment, <int64_t>1) \

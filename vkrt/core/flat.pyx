@@ -282,8 +282,7 @@ cdef bint equal_texts(const Records* records, const Text* a, const Text* b) noex
                                              <size_t>a.count)
 
 
-cdef int refused(const Records* records, const void* word, Error* error,
-                 int status) noexcept nogil:
+cdef int refused(const Records* records, const void* word, Error* error, int status) noexcept nogil:
     """Says where the word is that is not what `error` says is expected; returns `status`."""
     cdef char[240] expected
     cdef const int64_t* first
@@ -312,8 +311,7 @@ cdef int refused(const Records* records, const void* word, Error* error,
     return status
 
 
-cdef void write_path(Error* error, size_t* written, const Type* kind,
-                     int64_t word) noexcept nogil:
+cdef void write_path(Error* error, size_t* written, const Type* kind, int64_t word) noexcept nogil:
     """Appends the names that lead to a word of a row."""
     cdef const Part* part = PARTS + kind.first
     cdef const char* between = ", "

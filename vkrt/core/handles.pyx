@@ -197,8 +197,7 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
     cdef int64_t i
     cdef TexelView* made
     cdef const Buffer* buffer
-    cdef uint64_t offset
-    cdef uint64_t nbytes = part.nbytes
+    cdef uint64_t offset, nbytes = part.nbytes
     for i in range(handles.view_count):
         made = &handles.views[i]
         if made.format == format and memcmp(&made.range, part, sizeof(RangeRow)) == 0:

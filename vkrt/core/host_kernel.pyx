@@ -72,8 +72,7 @@ cdef bint is_skipping(const Handles* handles, const HostKernelRow* kernel) noexc
     return False
 
 
-cdef int invalidate_arrays(const Handles* handles, const Rows* arrays,
-                           Error* error) noexcept nogil:
+cdef int invalidate_arrays(const Handles* handles, const Rows* arrays, Error* error) noexcept nogil:
     cdef int64_t i
     for i in range(arrays.first, arrays.first + arrays.count):
         if invalidate_range(handles, &handles.records.host_array[i].range, error):

@@ -200,13 +200,11 @@ cdef int make_batch(Kernels* kernels, int64_t first, PipelineBatch* batch,
     return VKRT_OK
 
 
-cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next,
-                   Error* error) noexcept nogil:
+cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next, Error* error) noexcept nogil:
     cdef ShaderModule[SIDE_BY_SIDE] modules
     cdef PipelineBatch batch
     cdef int64_t first = kernels.count
-    cdef int i
-    cdef int status
+    cdef int i, status
     memset(modules, 0, sizeof(modules))
     if make_pipeline_batch(kernels.device, SIDE_BY_SIDE, &batch, error):
         return error.status
@@ -225,8 +223,7 @@ cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next,
 cdef int get_kernels(Kernels* kernels, const Rows* rows, Kernel** found,
                      Error* error) noexcept nogil:
     cdef const MadeKernel* kernel
-    cdef int64_t next = 0
-    cdef int64_t i
+    cdef int64_t next = 0, i
     found[0] = <Kernel*>calloc(<size_t>rows.count + 1, sizeof(Kernel))
     if found[0] == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"kernels: the host is out of memory")

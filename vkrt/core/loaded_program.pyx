@@ -40,8 +40,7 @@ cdef enum Phase:
 
 cdef bint is_text(const Records* records, const Text* text, const char* name) noexcept nogil:
     cdef size_t length = strlen(name)
-    return (<size_t>text.count == length
-            and memcmp(records.texts + text.first, name, length) == 0)
+    return (<size_t>text.count == length and memcmp(records.texts + text.first, name, length) == 0)
 
 
 cdef const CompiledMethodRow* row_named(const Records* records, const Text* name) noexcept nogil:

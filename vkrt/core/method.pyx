@@ -126,8 +126,7 @@ cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept
     if open_handles(session.device, records, &plan.storages, session.padded, &method.kept, error):
         return error.status
     for i in range(method.row.shared.count):
-        share_weights(method, records.shared_use + method.row.shared.first + i,
-                      &shared[i].method)
+        share_weights(method, records.shared_use + method.row.shared.first + i, &shared[i].method)
     if (open_weights(&session.allocator, records, &method.row.largest.executable.weights,
                      session.file, &method.kept, session.type_bits, &method.weights, error)
             or open_states(&session.allocator, records, &method.row.largest.executable.states,

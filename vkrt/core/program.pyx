@@ -60,8 +60,7 @@ cdef int read_head(const void* head, size_t nbytes, uint64_t file_bytes, Program
         return fail(error, VKRT_ERROR_FORMAT, "%llu bytes, expected %d bytes or more",
                     <unsigned long long>file_bytes, PROGRAM_HEAD)
     if memcmp(bytes_, "vkrtexe\0", 8):
-        return fail(error, VKRT_ERROR_FORMAT,
-                    "its first bytes are not those of a compiled program")
+        return fail(error, VKRT_ERROR_FORMAT, "its first bytes are not those of a compiled program")
     memcpy(&version, bytes_ + 8, 4)
     memcpy(&zero, bytes_ + 12, 4)
     memcpy(&found.offset, bytes_ + 16, 8)

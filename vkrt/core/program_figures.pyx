@@ -43,8 +43,7 @@ cdef void add(ProgramFigures* figures, const Records* records, const ExecutableR
 cdef void add_figures(ProgramFigures* figures, const Records* records,
                       const ExecutableRow* executable) noexcept nogil:
     cdef const MemoryFiguresRow* row = &executable.figures
-    figures.planned_peak = max(figures.planned_peak,
-                               kept_bytes(figures) + <uint64_t>row.peak_bytes)
+    figures.planned_peak = max(figures.planned_peak, kept_bytes(figures) + <uint64_t>row.peak_bytes)
     figures.staging = max(figures.staging, <uint64_t>row.staging_bytes)
     add(figures, records, executable, 1)
 

@@ -71,8 +71,7 @@ cdef int read_state(States* states, const StateTensorRow* tensor, Window* window
                     Error* error) noexcept nogil:
     """The value of one of them."""
     cdef uint64_t nbytes = <uint64_t>tensor.nbytes
-    cdef uint64_t done = 0
-    cdef uint64_t offset
+    cdef uint64_t done = 0, offset
     cdef const Buffer* source = buffer_of(states.handles, &tensor.range, &offset)
     if host_address(states.handles, &tensor.range) != NULL:
         return copy_from_range(states.handles, &tensor.range, target, <size_t>nbytes, error)

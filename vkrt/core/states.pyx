@@ -73,9 +73,7 @@ cdef int send(Once* once, const Handles* handles, const RangeRow* part, const ch
     cdef const Buffer* buffer = buffer_of(handles, part, &offset)
     cdef char[4] last
     cdef size_t whole = nbytes // 4 * 4
-    cdef size_t done = 0
-    cdef size_t pieces = 0
-    cdef size_t size
+    cdef size_t done = 0, pieces = 0, size
     if begin(once, error):
         return error.status
     fill_buffer(&once.commands, buffer.handle, offset, part.nbytes, 0)

@@ -39,8 +39,7 @@ cdef int finish_submission(Submission* submission, Poll poll, void* data,
     return VKRT_OK
 
 
-cdef int is_submission_done(const Submission* submission, bint* done,
-                            Error* error) noexcept nogil:
+cdef int is_submission_done(const Submission* submission, bint* done, Error* error) noexcept nogil:
     done[0] = True
     if not submission.pending:
         return VKRT_OK

@@ -99,8 +99,7 @@ cdef int find_fitting(const Records* records, const Text* method, Device* device
             row = records.compiled_method + target.methods.first + k
             if not equal_texts(records, &row.largest.method, method):
                 continue
-            status = fit_all(records, target, row, &limits, physical, known, file, type_bits,
-                             error)
+            status = fit_all(records, target, row, &limits, physical, known, file, type_bits, error)
             if status == VKRT_OK:
                 found_target[0], found[0] = target, row
                 return VKRT_OK

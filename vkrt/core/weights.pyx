@@ -48,10 +48,8 @@ cdef int open_weights(Allocator* allocator, const Records* records, const Weight
 cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     """Imports the windows of the file that the mapped weights lie in, and places the weights."""
     cdef const WeightReadRow* mapped = weights.records.weight_read + weights.plan.mapped.first
-    cdef int64_t number = weights.plan.mapped.count
-    cdef int64_t first = 0, last
+    cdef int64_t number = weights.plan.mapped.count, first = 0, last, start, end, further
     cdef const Device* device = weights.handles.device
-    cdef int64_t start, end, further
     if number == 0 or has_handle(weights.handles, mapped.storage):
         return VKRT_OK
     weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
@@ -139,10 +137,9 @@ cdef int run_writes(Loading* loading, const Job* jobs, int64_t count, uint64_t a
 cdef int write_all(Weights* weights, StridedCopy* copies, Job* jobs, Loading* loading,
                    uint64_t at_once, Error* error) noexcept nogil:
     cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
-    cdef int64_t count = weights.plan.written.count
+    cdef int64_t count = weights.plan.written.count, i
     cdef const StridedCopy* copy
     cdef Buffer* buffer
-    cdef int64_t i
     for i in range(count):
         buffer = weights.handles.items[written[i].storage].buffer
         if (copy_of_weight(weights.records, &written[i], &copies[i], &copy, error)

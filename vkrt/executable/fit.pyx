@@ -18,8 +18,7 @@ cdef class _Call:
     """What the core's calls for requirements go to, and what these raised."""
 
     cdef Reader reader
-    cdef object requirements
-    cdef object raised
+    cdef object requirements, raised
 
 
 cdef int requirements_of(void* data, const StorageRow* storage, Requirements* found,
