@@ -11,7 +11,8 @@ cdef struct Requirements:
     int64_t alignment
     int64_t type_bits  # types of memory, one bit each
 
-# How a device says what a storage needs; another status than VKRT_OK ends the comparison.
+# How a device says what a storage needs; another status than VKRT_OK, also in the error, ends the
+# comparison.
 ctypedef int (*RequirementsOf)(void* data, const StorageRow* storage, Requirements* found,
                                Error* error) noexcept nogil
 

@@ -4,7 +4,7 @@
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, Error
+from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, Error, fail
 from vkrt.core.fit cimport DeviceLimits, Requirements, fit_method
 from vkrt.core.flat cimport table_type
 from vkrt.core.records cimport (
@@ -29,8 +29,7 @@ cdef int requirements_of(void* data, const StorageRow* storage, Requirements* fo
         found.nbytes, found.alignment, found.type_bits = call.requirements(record)
     except BaseException as raised:
         call.raised = raised
-        error.text[0] = 0
-        return VKRT_ERROR_INTERNAL
+        return fail(error, VKRT_ERROR_INTERNAL, b"the requirements of a storage are not known")
     return VKRT_OK
 
 
