@@ -58,7 +58,7 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
         return error.status
     for i in range(count):
         share_handles(handles, others[i])
-    if (bind_activations(execution, memory, error)
+    return (bind_activations(execution, memory, error)
             or place_external(&execution.external, handles, binding, error)
             or make_command_pool(execution.device, False, &execution.pool, error)
             or open_submission(execution.device, &execution.submission, error)
@@ -67,9 +67,8 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
                 execution.records.submission_record + execution.plan.submissions.first,
                 execution.plan.submissions.count, execution.kernels, &execution.sets, error)
             or record_plan(&execution.pool, handles, execution.records, execution.plan,
-                           execution.kernels, &execution.sets, NULL, &execution.recording, error)):
-        return error.status
-    return record_external(handles, binding, &execution.pool, &execution.external, error)
+                           execution.kernels, &execution.sets, NULL, &execution.recording, error)
+            or record_external(handles, binding, &execution.pool, &execution.external, error))
 
 
 cdef int bind_execution(Execution* execution, const Handles* const* others, size_t count,
@@ -144,9 +143,8 @@ cdef int run_between(Execution* execution, const Host* host, const SemaphoreList
         return error.status
     if signals[0] == NULL and execution.external.copy_out.handle == NULL:
         return VKRT_OK
-    if hand_back(execution, signals, error):
-        return error.status
-    return finish_submission(&execution.submission, host.poll, host.poll_data, error)
+    return (hand_back(execution, signals, error)
+            or finish_submission(&execution.submission, host.poll, host.poll_data, error))
 
 
 cdef int run_execution(Execution* execution, const Host* host, const SemaphoreList* waits,
@@ -227,7 +225,7 @@ cdef int wait_for_execution(Execution* execution, Poll poll, void* data,
                             Error* error) noexcept nogil:
     if not is_at_work(execution):
         return VKRT_OK
-    if (execution.streamer != NULL and rest_streamer(execution.streamer, poll, data, error)):
+    if execution.streamer != NULL and rest_streamer(execution.streamer, poll, data, error):
         return error.status
     return finish_submission(&execution.submission, poll, data, error)
 
@@ -237,11 +235,9 @@ cdef void unbind_execution(Execution* execution) noexcept nogil:
     wait_for_execution(execution, NULL, NULL, &error)
     close_recording(&execution.recording)
     close_external(&execution.external)
-    if execution.pool.device != NULL:
-        close_command_pool(&execution.pool)
+    close_command_pool(&execution.pool)
     close_submission(&execution.submission)
-    if execution.sets.device != NULL:
-        close_descriptor_pool(&execution.sets)
+    close_descriptor_pool(&execution.sets)
     close_handles(&execution.handles)
     memset(&execution.pool, 0, sizeof(execution.pool))
     memset(&execution.sets, 0, sizeof(execution.sets))

@@ -54,9 +54,7 @@ cdef int open_profile(Execution* execution, const Records* records, const Execut
                     b"host's clock while weights are streamed; profile without a memory budget")
     profile.handles = execution.handles
     profile.handles.records = records
-    if note_steps(profile, records, plan, error):
-        return error.status
-    if on_device and make_timestamps(
+    if note_steps(profile, records, plan, error) or on_device and make_timestamps(
             execution.device, max(<uint32_t>(2 * profile.count), <uint32_t>1), &profile.queries,
             error):
         return error.status
@@ -146,8 +144,7 @@ cdef void close_profile(Profile* profile) noexcept nogil:
     if profile.execution != NULL:
         wait_for_execution(profile.execution, NULL, NULL, &error)
     close_recording(&profile.recording)
-    if profile.queries.device != NULL:
-        close_timestamps(&profile.queries)
+    close_timestamps(&profile.queries)
     free(profile.on_host)
     free(profile.host_times)
     memset(profile, 0, sizeof(profile[0]))

@@ -49,7 +49,6 @@ cdef void close_recording(Recording* recording) noexcept nogil:
     cdef int64_t i
     if recording.items != NULL:
         for i in range(recording.count):
-            if recording.items[i].commands.pool != NULL:
-                close_command_buffer(&recording.items[i].commands)
+            close_command_buffer(&recording.items[i].commands)
     free(recording.items)
     memset(recording, 0, sizeof(recording[0]))

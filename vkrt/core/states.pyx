@@ -107,16 +107,14 @@ cdef int write_state(States* states, const StateTensorRow* state, Once* once, co
 cdef int read_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
                     Error* error) noexcept nogil:
     """Gives one of them the value that the file has."""
+    cdef char* value = <char*>malloc(<size_t>state.nbytes)
     cdef Job job, failed
     cdef int status
-    cdef char* value
-    value = <char*>malloc(<size_t>state.nbytes)
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
     job = plain_job(states.records, state.source, state.offset, state.nbytes, &state.name, value)
-    status = read_job(reader, &job, &failed, error)
-    if status == VKRT_OK:
-        status = write_state(states, state, once, value, <size_t>state.nbytes, error)
+    status = (read_job(reader, &job, &failed, error)
+              or write_state(states, state, once, value, <size_t>state.nbytes, error))
     free(value)
     return status
 
@@ -166,6 +164,5 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
 
 
 cdef void close_states(States* states) noexcept nogil:
-    if states.records != NULL:
-        free_blocks(&states.blocks)
+    free_blocks(&states.blocks)
     memset(states, 0, sizeof(states[0]))

@@ -36,16 +36,14 @@ cdef int open_lock(Streamer* streamer, Error* error) noexcept nogil:
     if number != 0:
         return fail_thread(number, error)
     number = make_condition(&streamer.go)
-    if number != 0:
-        pthread_mutex_destroy(&streamer.lock)
-        return fail_thread(number, error)
-    number = make_condition(&streamer.news)
-    if number != 0:
+    if number == 0:
+        number = make_condition(&streamer.news)
+        if number == 0:
+            streamer.has_lock = True
+            return VKRT_OK
         pthread_cond_destroy(&streamer.go)
-        pthread_mutex_destroy(&streamer.lock)
-        return fail_thread(number, error)
-    streamer.has_lock = True
-    return VKRT_OK
+    pthread_mutex_destroy(&streamer.lock)
+    return fail_thread(number, error)
 
 
 cdef int open_streamer(const WeightPlanRow* plan, const Handles* handles, Streamer* streamer,
@@ -112,9 +110,8 @@ cdef int check_arrived(Streamer* streamer, uint64_t number, Error* error) noexce
 
 cdef int wait_for_arrival(Streamer* streamer, uint64_t number, const Host* host,
                           Error* error) noexcept nogil:
-    if wait_for_thread(streamer, number, host.poll, host.poll_data, error):
-        return error.status
-    return check_arrived(streamer, number, error)
+    return (wait_for_thread(streamer, number, host.poll, host.poll_data, error)
+            or check_arrived(streamer, number, error))
 
 
 cdef int free_stranded(Streamer* streamer, int* failures, Error* error) noexcept nogil:
@@ -227,9 +224,8 @@ cdef int run_all(Streamer* streamer, const Recording* recording, const Handles* 
                 or check_arrived(streamer, needed, error)
                 or run_host_kernel(host, reader, handles, item.host, i, &skipping, error)):
             return error.status
-    if finish(streamer, host.poll, host.poll_data, error):
-        return error.status
-    return check_arrived(streamer, needed, error)
+    return (finish(streamer, host.poll, host.poll_data, error)
+            or check_arrived(streamer, needed, error))
 
 
 cdef int run_streamed(Streamer* streamer, const Recording* recording, const Handles* handles,
@@ -326,10 +322,8 @@ cdef void close_streamer(Streamer* streamer) noexcept nogil:
         if streamer.broken:
             come_to_rest(streamer, NULL, NULL, &error)
     close_uploader(&streamer.uploader)
-    if streamer.finished.device != NULL:
-        close_fence(&streamer.finished)
-    if streamer.computed.device != NULL:
-        close_timeline(&streamer.computed)
+    close_fence(&streamer.finished)
+    close_timeline(&streamer.computed)
     if streamer.has_lock and not inherited:
         pthread_cond_destroy(&streamer.news)
         pthread_cond_destroy(&streamer.go)

@@ -14,8 +14,7 @@ cdef int open_submission(Device* device, Submission* submission, Error* error) n
 
 
 cdef void close_submission(Submission* submission) noexcept nogil:
-    if submission.fence.device != NULL:
-        close_fence(&submission.fence)
+    close_fence(&submission.fence)
     memset(submission, 0, sizeof(submission[0]))
 
 

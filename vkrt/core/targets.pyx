@@ -62,9 +62,8 @@ cdef int fit_one(const Records* records, const CompiledMethodRow* row, const Dev
                  const Physical* physical, const Workarounds* known, const File* file,
                  int64_t* type_bits, Error* error) noexcept nogil:
     cdef Fitting* fitting = <Fitting*>limits.data
-    if fit_method(records, row, limits, type_bits, error):
-        return error.status
-    return check_mapped(records, row, fitting.device, physical, file, known, error)
+    return (fit_method(records, row, limits, type_bits, error)
+            or check_mapped(records, row, fitting.device, physical, file, known, error))
 
 
 cdef int fit_all(const Records* records, const CompiledTargetRow* target,

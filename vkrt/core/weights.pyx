@@ -184,6 +184,5 @@ cdef void close_weights(Weights* weights) noexcept nogil:
     for i in range(weights.import_count):
         end_import(&weights.imports[i])
     free(weights.imports)
-    if weights.records != NULL:
-        free_blocks(&weights.blocks)
+    free_blocks(&weights.blocks)
     memset(weights, 0, sizeof(weights[0]))
