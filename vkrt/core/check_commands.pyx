@@ -4,7 +4,6 @@
 want; and so what the host reads and writes."""
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 
 from vkrt.core.check cimport (
     MOST_BYTES, MOST_PUSH_CONSTANTS, Check, check_in_file, check_memory, check_range, find_module,
@@ -13,7 +12,7 @@ from vkrt.core.check cimport (
 from vkrt.core.checked cimport multiply_overflows
 from vkrt.core.dtypes cimport is_device_dtype, itemsize_of
 from vkrt.core.error cimport VKRT_OK
-from vkrt.core.flat cimport wrong
+from vkrt.core.flat cimport is_text, wrong
 from vkrt.core.records cimport (
     ANY_ANY_ROWS, ANY_FLAG, ANY_READ_ARGUMENT, COMMAND_COPY, COMMAND_DISPATCH, DTYPE_INT32,
     BarrierCommandRow, BindingRow, CopyCommandRow, DispatchCommandRow, ExecutionPlanRow,
@@ -234,7 +233,7 @@ cdef int check_row_read(Check* c, const HostKernelRow* host) noexcept nogil:
 
 cdef bint is_branch(const Records* records, const HostKernelRow* host) noexcept nogil:
     """Whether it is a branch (`vkrt.work.host_arguments.BRANCH`), not a kernel."""
-    return host.name.count == 12 and not memcmp(records.texts + host.name.first, "vkrt::branch", 12)
+    return is_text(records, &host.name, "vkrt::branch")
 
 
 cdef int check_arguments(Check* c, const Rows* args, int64_t arrays) noexcept nogil:

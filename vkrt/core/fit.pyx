@@ -8,10 +8,10 @@ become the device's. Features are looked at when pipelines are created.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 
 from vkrt.core.check cimport find_module
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, Error, fail
+from vkrt.core.flat cimport is_text
 from vkrt.core.fit cimport DeviceLimits, Requirements
 from vkrt.core.records cimport (
     COMMAND_DISPATCH, BindingRow, BlockRow, CompiledMethodRow, CompiledShapeRow, DispatchCommandRow,
@@ -137,13 +137,6 @@ cdef int fit_module(Fit* f, const ModuleRow* module) noexcept nogil:
                         <int>min(module.name.count, <int64_t>100),
                         f.records.texts + module.name.first, LANES)
     return VKRT_OK
-
-
-cdef bint is_text(const Records* records, const Text* text, const char* expected) noexcept nogil:
-    cdef int64_t count = 0
-    while expected[count]:
-        count += 1
-    return text.count == count and not memcmp(records.texts + text.first, expected, <size_t>count)
 
 
 cdef int fit_commands(Fit* f, const Rows* commands) noexcept nogil:

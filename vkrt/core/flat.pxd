@@ -72,6 +72,8 @@ cdef extern int name_word "vkrt_name_word"(
     const void* records, const void* word, Error* error, int status) noexcept nogil
 cdef extern bint equal_texts "vkrt_equal_texts"(
     const Records* records, const Text* a, const Text* b) noexcept nogil
+cdef extern bint is_text "vkrt_is_text"(
+    const Records* records, const Text* text, const char* expected) noexcept nogil
 
 # For those who make and read records of any type
 cdef extern const char* records_magic "vkrt_records_magic"() noexcept nogil

@@ -8,7 +8,7 @@ tables, and no row is referred to twice. What numbers mean is checked by `vkrt.c
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset, strlen
 
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_OK, Error, fail
 from vkrt.core.flat cimport (
@@ -263,6 +263,12 @@ cdef bint is_utf8(const unsigned char* text, int64_t count) noexcept nogil:
 cdef bint equal_texts(const Records* records, const Text* a, const Text* b) noexcept nogil:
     return a.count == b.count and not memcmp(records.texts + a.first, records.texts + b.first,
                                              <size_t>a.count)
+
+
+cdef bint is_text(const Records* records, const Text* text, const char* expected) noexcept nogil:
+    cdef size_t length = strlen(expected)
+    return (<size_t>text.count == length
+            and memcmp(records.texts + text.first, expected, length) == 0)
 
 
 cdef int name_word(const void* tables, const void* word, Error* error, int status) noexcept nogil:

@@ -10,15 +10,13 @@ from vkrt.core.error cimport (
 from vkrt.core.execution cimport run_recording, wait_for_execution
 from vkrt.core.host_kernel cimport HostClock, run_host_kernel, seconds_now
 from vkrt.core.recorded cimport close_recording, record_plan
-from vkrt.core.records cimport COMMAND_BARRIER, SubmissionRecordRow
+from vkrt.core.records cimport COMMAND_BARRIER
 from vkrt.core.submission cimport run_commands
 from vkrt.core.timestamps cimport close_timestamps, make_timestamps, read_timestamps
 
 
 cdef int64_t steps_of(const Records* records, const SubmissionRecordRow* submission) noexcept nogil:
-    """How many dispatches, copies and kernels of the host it has."""
-    cdef int64_t number = 1 if submission.host.is_there else 0
-    cdef int64_t i
+    cdef int64_t number = submission.host.is_there, i
     for i in range(submission.commands.count):
         number += records.command[submission.commands.first + i].which != COMMAND_BARRIER
     return number
