@@ -40,10 +40,7 @@ cdef struct Names:
 
 cdef struct Answer:
     uint64_t required
-    Names features
-    Names extensions
-    Names optional_features
-    Names optional_extensions
+    Names features, extensions, optional_features, optional_extensions
     Answer* next
 
 

@@ -91,7 +91,6 @@ cdef int check_shape(Check* c, const ExecutableRow* executable,
 
 # Storages and their places
 
-
 cdef int check_storages(Check* c, const Rows* storages) noexcept nogil:
     """The storages at one shape, which become those at hand."""
     cdef const StorageRow* storage = c.records.storage + storages.first
@@ -205,7 +204,6 @@ cdef int check_range(Check* c, const RangeRow* part) noexcept nogil:
 
 
 # States, and what others need
-
 
 cdef int check_states(Check* c, const ExecutableRow* executable) noexcept nogil:
     cdef const StateTensorRow* state = c.records.state_tensor + executable.states.tensors.first

@@ -167,7 +167,6 @@ cdef int check_binding(Check* c, const BindingRow* binding,
 
 # What the host reads and writes
 
-
 cdef int check_array(Check* c, const HostArrayRow* array) noexcept nogil:
     cdef int64_t elements = product_of(c.records, &array.sizes), nbytes
     if check_range(c, &array.range):

@@ -153,7 +153,6 @@ cdef int check_staged(Check* c, const StagedReadRow* read) noexcept nogil:
 
 # Weights that come in every run
 
-
 cdef int check_streamed(Check* c, const WeightPlanRow* weights) noexcept nogil:
     cdef const StreamedWeightRow* streamed = c.records.streamed_weight + weights.streamed.first
     cdef int64_t slot_bytes = weights.upload_bytes // UPLOAD_SLOTS, _, n

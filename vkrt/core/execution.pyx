@@ -82,7 +82,6 @@ cdef int bind_execution(Execution* execution, const Handles* const* others, size
 
 # Runs
 
-
 cdef int run_recording(Execution* execution, const Recording* recording, const Handles* handles,
                        const Host* host, bint skips, Error* error) noexcept nogil:
     cdef bint skipping = False
@@ -204,7 +203,6 @@ cdef bint is_on_device(const Execution* execution) noexcept nogil:
 
 
 # Ends
-
 
 cdef bint is_at_work(const Execution* execution) noexcept nogil:
     # In a forked child the run is the parent's.

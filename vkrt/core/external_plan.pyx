@@ -25,8 +25,7 @@ cdef enum:
 # Bytes of a VkBuffer: those of a tensor, or what a run writes of an output
 cdef struct Span:
     VkBuffer handle
-    uint64_t first
-    uint64_t nbytes
+    uint64_t first, nbytes
 
 
 # What is known while the use of buffers is planned

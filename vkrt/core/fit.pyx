@@ -98,7 +98,6 @@ cdef int fit_execution(Fit* f, const ExecutionPlanRow* execution) noexcept nogil
 
 # Kernels and commands
 
-
 cdef int fit_kernels(Fit* f, const Rows* kernels) noexcept nogil:
     cdef const KernelRow* kernel = f.records.kernel + kernels.first
     cdef const Integers2Row* pair
@@ -188,7 +187,6 @@ cdef int fit_binding(Fit* f, const BindingRow* binding) noexcept nogil:
 
 
 # Memory
-
 
 cdef int fit_blocks(Fit* f, const Rows* blocks, const StorageRow* storages) noexcept nogil:
     cdef const BlockRow* block = f.records.block + blocks.first

@@ -58,8 +58,7 @@ cdef struct SubmittedRun:
     # Where the host has a part in the run: a thread, and what it waits for and signals
     bint has_thread
     pthread_t thread
-    SemaphoreList waits
-    SemaphoreList signals
+    SemaphoreList waits, signals
     # How it went
     int status
     Error error

@@ -72,7 +72,6 @@ cdef int open_streamer(const WeightPlanRow* plan, const Handles* handles, Stream
 
 # Waits
 
-
 cdef int cancel(Error* error) noexcept nogil:
     return fail(error, VKRT_ERROR_CANCELLED, b"the wait for streamed weights was ended")
 
@@ -170,7 +169,6 @@ cdef int finish(Streamer* streamer, Poll poll, void* data, Error* error) noexcep
 
 # Runs
 
-
 cdef int submit_section(Streamer* streamer, const RecordedSubmission* item, int64_t number,
                         uint64_t needed, uint64_t value, const Host* host,
                         Error* error) noexcept nogil:
@@ -262,7 +260,6 @@ cdef int run_streamed(Streamer* streamer, const Recording* recording, const Hand
 
 
 # Ends
-
 
 cdef int come_to_rest(Streamer* streamer, Poll poll, void* data, Error* error) noexcept nogil:
     """Lets the device finish what was submitted, and waits for it. The thread rests."""

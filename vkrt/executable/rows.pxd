@@ -11,8 +11,7 @@ from vkrt.core.records cimport Rows as Span
 
 cdef struct Table:
     int64_t* words
-    size_t count
-    size_t room
+    size_t count, room
 
 
 cdef class Tables:
