@@ -119,8 +119,7 @@ cdef const char* name_value(const ProgramMethod* method, bint is_output, int64_t
     cdef const Rows* names = NULL
     cdef const Text* name
     if method.constants == NULL:
-        names = (&method.row.largest.output_names if is_output
-                 else &method.row.largest.input_names)
+        names = (&method.row.largest.output_names if is_output else &method.row.largest.input_names)
     if names == NULL or names.count == 0:
         snprintf(text, size, b"%s_%lld", b"output" if is_output else b"input", <long long>number)
     else:

@@ -34,8 +34,7 @@ cdef int submit_taken(Call* call, size_t handle, TakenSubmission* taken,
                       uint64_t* copied) noexcept nogil:
     cdef ProgramMethod* method = call.method
     cdef int status
-    if (check_input_buffers(call, taken) or find_shape(call)
-            or check_output_buffers(call, taken)):
+    if (check_input_buffers(call, taken) or find_shape(call) or check_output_buffers(call, taken)):
         return call.failure.code
     pthread_mutex_lock(&method.lock)
     status = submit_locked(call, handle, taken, copied)

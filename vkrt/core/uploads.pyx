@@ -103,8 +103,7 @@ cdef int open_uploader(Allocator* allocator, Reader* reader, const WeightPlanRow
         return error.status
     if uploader.host_signaled:
         return VKRT_OK
-    return (open_staging(uploader, allocator, error)
-            or plan_pieces(uploader, records, rows, error))
+    return (open_staging(uploader, allocator, error) or plan_pieces(uploader, records, rows, error))
 
 
 cdef int write_weight(Uploader* uploader, const Upload* item, Error* error) noexcept nogil:
