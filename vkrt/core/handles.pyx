@@ -160,15 +160,12 @@ cdef void share_handle(Handles* handles, int64_t storage, const Handles* others,
     handles.items[storage] = others.items[there]
 
 
-cdef bint same_storage(const StorageRow* one, const StorageRow* other) noexcept nogil:
-    """Words that mean nothing are zero, so that equal rows are equal bytes."""
-    return memcmp(one, other, sizeof(StorageRow)) == 0
-
-
 cdef void share_handles(Handles* handles, const Handles* others) noexcept nogil:
     cdef int64_t i
     for i in range(min(handles.count, others.count)):
-        if has_handle(others, i) and same_storage(handles.storages + i, others.storages + i):
+        # Words that mean nothing are zero, so that equal rows are equal bytes.
+        if has_handle(others, i) and memcmp(handles.storages + i, others.storages + i,
+                                            sizeof(StorageRow)) == 0:
             share_handle(handles, i, others, i)
 
 

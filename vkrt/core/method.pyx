@@ -248,10 +248,6 @@ cdef const HostArrayRow* array_at(const Method* method, const Rows* arrays,
     return &row.value if row.is_there else NULL
 
 
-cdef const HostArrayRow* input_at(const Method* method, int64_t number) noexcept nogil:
-    return array_at(method, &plan_of(method).inputs, number)
-
-
 cdef const HostArrayRow* output_at(const Method* method, int64_t number) noexcept nogil:
     return array_at(method, &plan_of(method).outputs, number)
 
@@ -280,7 +276,7 @@ cdef int wait_for_shapes(Method* method, Error* error) noexcept nogil:
 
 cdef int write_input(Method* method, int64_t number, const void* data, size_t nbytes,
                      Error* error) noexcept nogil:
-    cdef const HostArrayRow* array = input_at(method, number)
+    cdef const HostArrayRow* array = array_at(method, &plan_of(method).inputs, number)
     cdef const CompiledShapeRow* other = (method.session.records.compiled_shape
                                           + method.row.others.first + method.shape - 1)
     cdef const Rows* limits = &method.row.largest.limits

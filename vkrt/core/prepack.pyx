@@ -107,7 +107,7 @@ cdef int run_batch(Prepack* prepack, const PrepackBatchRow* batch, Error* error)
         return error.status
     status = (begin_commands(&prepack.once.commands, True, error)
               or record_commands(&prepack.once.commands, prepack.handles, prepack.records,
-                                 &batch.commands, prepack.kernels, &sets, &first, error)
+                                 &batch.commands, prepack.kernels, &sets, &first, NULL, error)
               or flush_block(&prepack.block, 0, prepack.plan.staging_bytes, error)
               or carry_out(&prepack.once, error))
     close_descriptor_pool(&sets)

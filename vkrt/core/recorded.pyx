@@ -9,7 +9,7 @@ from vkrt.core.command cimport (
 )
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.records cimport SubmissionRecordRow
-from vkrt.core.recording cimport StepClock, record_timed_commands
+from vkrt.core.recording cimport StepClock, record_commands
 from vkrt.core.timestamps cimport reset_timestamps
 
 
@@ -35,8 +35,8 @@ cdef int record_plan(CommandPool* pool, Handles* handles, const Records* records
             return error.status
         if queries != NULL and i == 0:
             reset_timestamps(&item.commands, queries)
-        if (record_timed_commands(&item.commands, handles, records, &row[i].commands, kernels,
-                                  sets, &dispatches, &clock if queries != NULL else NULL, error)
+        if (record_commands(&item.commands, handles, records, &row[i].commands, kernels, sets,
+                            &dispatches, &clock if queries != NULL else NULL, error)
                 or end_commands(&item.commands, error)):
             return error.status
         if row[i].host.is_there:

@@ -86,18 +86,15 @@ cdef int import_window(Weights* weights, const WeightReadRow* mapped, int64_t nu
     return VKRT_OK
 
 
-cdef int allocate(Weights* weights, int64_t number, Error* error) noexcept nogil:
-    """Allocates a block, if it is not there yet, and binds its storages."""
+cdef int allocate(void* data, int64_t number, Error* error) noexcept nogil:
+    """An `AllocateBlock` of a `Weights`."""
+    cdef Weights* weights = <Weights*>data
     if weights.blocks.items[number].handle != NULL:
         return VKRT_OK
     if allocate_planned(&weights.blocks, number, error):
         return error.status
     return bind_handles(weights.handles, weights.records.block + weights.plan.blocks.first + number,
                         &weights.blocks.items[number], error)
-
-
-cdef int allocate_for_prepack(void* data, int64_t number, Error* error) noexcept nogil:
-    return allocate(<Weights*>data, number, error)
 
 
 cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
@@ -176,7 +173,7 @@ cdef int write_weights(Weights* weights, Loading* loading, uint64_t at_once,
 cdef int pack_weights(Weights* weights, const Records* records, const PrepackPlanRow* plan,
                       const Kernel* kernels, Loading* loading, Error* error) noexcept nogil:
     return run_prepack(records, plan, weights.handles, weights.allocator, kernels, loading,
-                       allocate_for_prepack, weights, error)
+                       allocate, weights, error)
 
 
 cdef void close_weights(Weights* weights) noexcept nogil:
