@@ -12,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import groupby
 from pathlib import Path
 
 from vkrt.executable.program import ANYTHING, ENUMS, RECORDS, UNIONS, Compiled
@@ -176,35 +178,33 @@ def camel(name: str) -> str:
     return "".join(word.capitalize() for word in snake(name).split("_")) + "Row"
 
 
-def declared(kind: Type, name: str) -> str:
-    """The declaration of a field or variable in Cython."""
-    if kind.count:
-        return f"int64_t[{kind.count}] {name}"
+def type_of(kind: Type) -> str:
+    """The type in Cython of a field."""
     simple = {"INT": "int64_t", "FLAG": "int64_t", "ENUM": "int64_t", "NONE": "int64_t",
               "FLOAT": "double", "TEXT": "Text", "ROWS": "Rows", "UNION": "Member"}
-    return f"{simple.get(kind.kind) or camel(kind.name)} {name}"
+    if kind.count:
+        return f"int64_t[{kind.count}]"
+    return simple.get(kind.kind) or camel(kind.name)
 
 
 def structs(schema: Schema) -> str:
     """vkrt/core/records.pxd."""
+    tables = ["TABLE_TEXTS", *(f"TABLE_{snake(kind.name).upper()}" for kind in schema.tables)]
     lines = ["# cython: language_level=3",
              '"""The records of files as structs: rows of tables.', "", WRITTEN, '"""', "",
              "from libc.stdint cimport int64_t", "", "cdef enum:",
-             f"    LAYOUT = {schema.layout:#x}", f"    TABLES = {len(schema.tables) + 1}",
-             f"    TYPES = {len(schema.types)}", "", "cdef enum:", "    TABLE_TEXTS = 0",
-             *(f"    TABLE_{snake(kind.name).upper()} = {kind.table}" for kind in schema.tables),
-             ""]
+             f"    LAYOUT = {schema.layout:#x}", f"    TABLES = {len(tables)}",
+             f"    TYPES = {len(schema.types)}", "", "cdef enum:", *packed("", tables), ""]
     for kind in schema.types:
         if kind.kind in ("ENUM", "UNION"):
             prefix = snake(kind.name).upper()
-            lines += ["cdef enum:", *(
-                f"    {prefix}_{short(word, prefix)} = {number}"
-                for number, (_, word) in enumerate(kind.parts)), ""]
-    lines += ["# Bytes of the texts", "cdef struct Text:", "    int64_t first", "    int64_t count",
-              "", "# Rows of a table that follow one another", "cdef struct Rows:",
-              "    int64_t first", "    int64_t count", "",
-              "# Which member of a union, and its row", "cdef struct Member:", "    int64_t which",
-              "    int64_t row", ""]
+            lines += ["cdef enum:", *packed("", [
+                f"{prefix}_{short(word, prefix)}" for _, word in kind.parts]), ""]
+    for comment, name, fields_ in (
+            ("Bytes of the texts", "Text", "first, count"),
+            ("Rows of a table that follow one another", "Rows", "first, count"),
+            ("Which member of a union, and its row", "Member", "which, row")):
+        lines += [f"# {comment}", f"cdef struct {name}:", f"    int64_t {fields_}", ""]
     done: set[str] = set()
     for kind in schema.types:
         lines += struct_of(kind, done)
@@ -214,6 +214,13 @@ def structs(schema: Schema) -> str:
     return "\n".join(lines) + "\n"
 
 
+def packed(start: str, words: Iterable[str]) -> list[str]:
+    """Lines that begin with `start` and name words, with commas between them."""
+    lines = textwrap.wrap(", ".join(words), 100, initial_indent=f"    {start}",
+                          subsequent_indent=f"    {start}")
+    return [line.removesuffix(",") for line in lines]
+
+
 def short(word: str, prefix: str) -> str:
     """The name of a member without the union's name at its end."""
     return word.upper().removesuffix("_" + prefix)
@@ -221,7 +228,7 @@ def short(word: str, prefix: str) -> str:
 
 def row_of(kind: Type) -> str:
     """The type in Cython of a table's rows."""
-    return camel(kind.name) if kind.count else declared(kind, "")[:-1]
+    return camel(kind.name) if kind.count else type_of(kind)
 
 
 def struct_of(kind: Type, done: set[str]) -> Sequence[str]:
@@ -234,9 +241,11 @@ def struct_of(kind: Type, done: set[str]) -> Sequence[str]:
     if kind.count:
         lines.append(f"    int64_t[{kind.count}] items")
     elif kind.kind == "OPTIONAL":
-        lines += ["    int64_t is_there", f"    {declared(part_of(kind), 'value')}"]
+        lines += ["    int64_t is_there", f"    {type_of(part_of(kind))} value"]
     else:
-        lines += [f"    {declared(part, name)}" for part, name in kind.parts if part is not None]
+        declared = [(type_of(part), name) for part, name in kind.parts if part is not None]
+        for named, group in groupby(declared, lambda field: field[0]):
+            lines += packed(f"{named} ", [name for _, name in group])
     return [*lines, ""]
 
 
@@ -249,11 +258,14 @@ def part_of(kind: Type) -> Type:
 
 def data(schema: Schema) -> str:
     """vkrt/core/schema.h."""
-    places, parts = {}, []
+    parts: list[str] = []
+    places, count = {}, 0
     for kind in schema.types:
-        places[kind.name] = len(parts)
-        parts += [f'{{{-1 if part is None else schema.types.index(part)}, "{name}"}},'
-                  for part, name in kind.parts]
+        places[kind.name] = count
+        count += len(kind.parts)
+        parts += textwrap.wrap(" ".join(
+            f'{{{-1 if part is None else schema.types.index(part)},"{name}"}},'
+            for part, name in kind.parts), 96)
     types = [f'{{"{kind.name}", VKRT_{kind.kind}, {kind.width}, {kind.table}, '
              f"{places[kind.name]}, {len(kind.parts)}, {int(kind.is_plain)}, {int(kind.is_leaf)}}},"
              for kind in schema.types]

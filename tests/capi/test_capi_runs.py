@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import vkrt
-from vkrt.capi import external_runs, handles
+from vkrt.capi import handles
 from vkrt.method.run import Run
 
 
@@ -13,9 +13,8 @@ from vkrt.method.run import Run
 def program(monkeypatch):
     """The handle of a program of which only the name of the method is looked at."""
     method = SimpleNamespace(metadata=SimpleNamespace(name="forward"))
-    monkeypatch.setattr(external_runs, "method_of", lambda program, name: method)
+    monkeypatch.setattr(handles, "method_of", lambda program, name: method)
     monkeypatch.setattr(handles, "runs", {})
-    monkeypatch.setattr(external_runs, "runs", handles.runs)
     number = handles.programs.add(None)
     yield number
     handles.programs.take(number)
@@ -36,17 +35,17 @@ def test_a_run_that_is_submitted_while_another_one_is_waited_for(program):
             return []
 
     handles.runs[program, "forward"] = First(0)
-    external_runs.wait(program, None)
+    handles.wait_for_run(program, None)
     with pytest.raises(vkrt.InputError, match="the second run"):
-        external_runs.wait(program, None)
+        handles.wait_for_run(program, None)
 
 
 def test_a_second_wait_for_a_run_says_the_same(program):
     handles.runs[program, "forward"] = failed()
     for _ in range(2):
         with pytest.raises(vkrt.InputError, match="the second run"):
-            external_runs.wait(program, None)
+            handles.wait_for_run(program, None)
 
 
 def test_nothing_was_submitted(program):
-    external_runs.wait(program, None)
+    handles.wait_for_run(program, None)

@@ -300,7 +300,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      [("vkrt/capi/meson.build", "'-Wl,-z,nodelete', ", "")],
      "", f"{HOSTS} -k opened_again"),
     ("a wait forgets a run that was submitted meanwhile",
-     [("vkrt/capi/external_runs.py", "        run.result()\n", "        run.result()\n        "
+     [("vkrt/capi/handles.py", "        run.result()\n", "        run.result()\n        "
        "runs.clear()\n")], "", "tests/capi/test_capi_runs.py"),
     ("what was measured on one version of a driver is for all of them",
      [("vkrt/device/rows.py", 'if "from" in match or "below" in match:', "if False:")],

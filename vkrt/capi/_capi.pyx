@@ -2,7 +2,8 @@
 """The functions behind vkrt.h: structs become values, exceptions become codes.
 
 Each is called by a thread without Python's lock, and holds it to its end but where the runtime
-gives it back. `table` is a capsule with their addresses.
+gives it back. One that comes to its end returns 0, which is VKRT_OK. `table` is a capsule with
+their addresses.
 """
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
@@ -22,7 +23,7 @@ from vkrt.capi.table cimport (
 from vkrt.capi import arrays, loading
 from vkrt.capi.codes import CapacityError
 from vkrt.capi.handles import (
-    close_program, close_state, info_at, method_of, name_at, new_state, programs, state_of,
+    close_program, close_state, method_of, new_state, programs, state_of, submit_run, wait_for_run,
 )
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
@@ -50,7 +51,6 @@ cdef int set_log(vkrt_failure* failure, int level, vkrt_log callback, void* data
         debug.send_to(None if callback == NULL else _log, level)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int live_objects(vkrt_failure* failure, size_t* count) noexcept with gil:
@@ -61,7 +61,6 @@ cdef int live_objects(vkrt_failure* failure, size_t* count) noexcept with gil:
         count[0] = sum(live_objects().values())
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int required_features(vkrt_failure* failure, const char* path, const char* weights,
@@ -80,7 +79,6 @@ cdef int required_features(vkrt_failure* failure, const char* path, const char* 
                                              &found.optional_extension_count)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef object adopt(const vkrt_host_device* host):
@@ -135,7 +133,6 @@ cdef int load_path(vkrt_failure* failure, const char* path, const vkrt_options* 
         load(text_at(path), options, program)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int load_memory(vkrt_failure* failure, const void* data, size_t nbytes,
@@ -145,7 +142,6 @@ cdef int load_memory(vkrt_failure* failure, const void* data, size_t nbytes,
         load(memory_at(data, nbytes, PyBUF_READ) or b"", options, program)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int load_fd(vkrt_failure* failure, int fd, uint64_t offset, uint64_t length,
@@ -154,7 +150,6 @@ cdef int load_fd(vkrt_failure* failure, int fd, uint64_t offset, uint64_t length
         load(Source.open_part(fd, offset, length), options, program)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int close(vkrt_failure* failure, vkrt_program program) noexcept with gil:
@@ -162,36 +157,38 @@ cdef int close(vkrt_failure* failure, vkrt_program program) noexcept with gil:
         close_program(<size_t>program)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
-cdef int method_count(vkrt_failure* failure, vkrt_program program, size_t* count,
-                      ) noexcept with gil:
+cdef int method_count(vkrt_failure* failure, vkrt_program program, size_t* count) noexcept with gil:
     try:
         need(count, "count")
         count[0] = len(programs.get(<size_t>program).method_names)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int method_get(vkrt_failure* failure, vkrt_program program, size_t index,
                     vkrt_method_info* info) noexcept with gil:
     try:
         opened = programs.get(<size_t>program)
-        metadata = opened.metadata(name_at(opened, index))
+        names = opened.method_names
+        if index >= len(names):
+            raise InputError(f"method {index}: the program has {len(names)}")
+        metadata = opened.metadata(names[index])
         put_text(info.name, sizeof(info.name), metadata.name)
         info.input_count, info.output_count = len(metadata.inputs), len(metadata.outputs)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int tensor_get(vkrt_failure* failure, vkrt_program program, const char* method,
                     str what, size_t index, vkrt_tensor_info* info) noexcept:
     try:
         metadata = programs.get(<size_t>program).metadata(text_at(method) or "forward")
-        tensor = info_at(getattr(metadata, f"{what}s"), index, what)
+        tensors = getattr(metadata, f"{what}s")
+        if index >= len(tensors):
+            raise InputError(f"{what} {index}: the method has {len(tensors)}")
+        tensor = tensors[index]
         put_text(info.name, sizeof(info.name), tensor.name)
         info.dtype = arrays.number_of(tensor.dtype)
         info.rank = len(tensor.sizes)
@@ -201,7 +198,6 @@ cdef int tensor_get(vkrt_failure* failure, vkrt_program program, const char* met
         info.nbytes = arrays.nbytes_of(tensor.dtype, tensor.sizes)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int input_get(vkrt_failure* failure, vkrt_program program, const char* method, size_t index,
@@ -223,7 +219,7 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
     cdef size_t index
     try:
         out = Outputs()
-        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        loaded = method_of(<size_t>program, text_at(method))
         infos = loaded.metadata.inputs
         given = [input_of(&inputs[index], infos[index] if index < len(infos) else None, index)
                  for index in range(input_count)]
@@ -231,7 +227,6 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
         loaded.execute(given, out, state_of(loaded, <size_t>state))
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 # Runs on buffers of the host's device
@@ -239,9 +234,7 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
 cdef int submit(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
                 const vkrt_submission* submission, uint64_t* copied) noexcept with gil:
     try:
-        from vkrt.capi import external_runs
-
-        copied[0] = external_runs.submit(
+        copied[0] = submit_run(
             <size_t>program, text_at(method), <size_t>state,
             buffers_at(submission.inputs, submission.input_count, "inputs"),
             buffers_at(submission.outputs, submission.output_count, "outputs"),
@@ -249,17 +242,13 @@ cdef int submit(vkrt_failure* failure, vkrt_program program, const char* method,
             semaphores_at(submission.signals, submission.signal_count, "signals"))
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int wait(vkrt_failure* failure, vkrt_program program, const char* method) noexcept with gil:
     try:
-        from vkrt.capi import external_runs
-
-        external_runs.wait(<size_t>program, text_at(method))
+        wait_for_run(<size_t>program, text_at(method))
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int release_buffers(vkrt_failure* failure, vkrt_program program) noexcept with gil:
@@ -267,16 +256,13 @@ cdef int release_buffers(vkrt_failure* failure, vkrt_program program) noexcept w
         programs.get(<size_t>program).release_buffers()
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
-cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* method,
-                ) noexcept with gil:
+cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* method) noexcept with gil:
     try:
         programs.get(<size_t>program).cancel(text_at(method) or "forward")
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 # States
@@ -289,7 +275,6 @@ cdef int state_new(vkrt_failure* failure, vkrt_program program, const char* meth
         state[0] = <vkrt_state>number
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept with gil:
@@ -297,17 +282,15 @@ cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept with gil:
         close_state(<size_t>state)
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int state_reset(vkrt_failure* failure, vkrt_program program, const char* method,
                      vkrt_state state) noexcept with gil:
     try:
-        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        loaded = method_of(<size_t>program, text_at(method))
         state_of(loaded, <size_t>state).reset()
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* method,
@@ -316,7 +299,7 @@ cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* met
     try:
         from vkrt.capi import saving
 
-        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        loaded = method_of(<size_t>program, text_at(method))
         values = state_of(loaded, <size_t>state)
         needed[0] = saving.saved_bytes(loaded)
         if buffer == NULL:
@@ -326,7 +309,6 @@ cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* met
         saving.save(loaded, values, memory_at(buffer, needed[0], PyBUF_WRITE))
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef int state_load(vkrt_failure* failure, vkrt_program program, const char* method,
@@ -334,12 +316,11 @@ cdef int state_load(vkrt_failure* failure, vkrt_program program, const char* met
     try:
         from vkrt.capi import saving
 
-        loaded = method_of(programs.get(<size_t>program), text_at(method))
-        values = state_of(loaded, <size_t>state)
-        saving.load(loaded, values, memory_at(data, nbytes, PyBUF_READ) or b"")
+        loaded = method_of(<size_t>program, text_at(method))
+        saving.load(loaded, state_of(loaded, <size_t>state),
+                    memory_at(data, nbytes, PyBUF_READ) or b"")
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 # Memory
@@ -355,7 +336,6 @@ cdef int memory_get(vkrt_failure* failure, vkrt_program program, vkrt_memory* me
         memory.activations, memory.host = report.activations, report.host
     except BaseException as error:
         return failed(failure, error)
-    return VKRT_OK
 
 
 cdef vkrt_table functions

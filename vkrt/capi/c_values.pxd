@@ -2,9 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from vkrt.capi.table cimport (
-    vkrt_buffer, vkrt_failure, vkrt_options, vkrt_semaphore, vkrt_tensor,
-)
+from vkrt.capi.table cimport vkrt_buffer, vkrt_failure, vkrt_options, vkrt_semaphore, vkrt_tensor
 
 cdef int put_text(char* place, size_t capacity, text) except -1
 cdef int failed(vkrt_failure* failure, error) noexcept

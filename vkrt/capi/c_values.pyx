@@ -63,13 +63,16 @@ cdef int need(const void* place, str name) except -1:
 cdef list texts_at(const char** array, size_t number, str name):
     """The host's array of texts."""
     cdef size_t index
-    if number:
-        need(array, name)
+    need_items(array, number, name)
     texts = []
     for index in range(number):
         need(array[index], f"{name}[{index}]")
         texts.append(text_at(array[index]))
     return texts
+
+
+cdef int need_items(const void* array, size_t number, str name) except -1:
+    return need(array, name) if number else 0
 
 
 # Arrays of texts that were given to hosts, which keep them: (bytes of each) -> address. There are
@@ -109,11 +112,11 @@ cdef dict words_of(const vkrt_options* options):
              "pipeline_cache": text_at(options.pipeline_cache),
              "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
              "prefer": text_at(options.prefer), "cache": text_at(options.cache),
-             "chunk": options.chunk or None,
-             "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
-                                  else None),
-             "keep_cached": (options.keep_cached[0] != 0 if options.keep_cached != NULL
-                             else None)}
+             "chunk": options.chunk or None}
+    if options.stream_lookahead != NULL:
+        words["stream_lookahead"] = options.stream_lookahead[0]
+    if options.keep_cached != NULL:
+        words["keep_cached"] = options.keep_cached[0] != 0
     return {name: word for name, word in words.items() if word is not None}
 
 
@@ -159,8 +162,7 @@ cdef class Outputs:
 cdef list buffers_at(const vkrt_buffer* array, size_t number, str name):
     """The host's array of buffers."""
     cdef size_t index
-    if number:
-        need(array, name)
+    need_items(array, number, name)
     return [DeviceBuffer(array[index].buffer, array[index].nbytes, array[index].offset,
                          sizes_of(array[index].rank, array[index].sizes, f"{name}[{index}]")
                          if array[index].has_sizes else None)
@@ -170,8 +172,7 @@ cdef list buffers_at(const vkrt_buffer* array, size_t number, str name):
 cdef list semaphores_at(const vkrt_semaphore* array, size_t number, str name):
     """The host's array of semaphores."""
     cdef size_t index
-    if number:
-        need(array, name)
+    need_items(array, number, name)
     return [Semaphore(array[index].semaphore,
                       array[index].value if array[index].is_timeline else None)
             for index in range(number)]

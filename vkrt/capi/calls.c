@@ -177,6 +177,15 @@ static int has_size(const void *host_struct) {
 
 #define NO_SIZE "the struct is null, or its field `size` is not set to its sizeof"
 
+/* Takes a struct of the caller's, or returns what is wrong with it. */
+#define TAKE(type, current, host_struct, parts) \
+    do { \
+        if (!has_size(host_struct)) \
+            return fail(#type ": " NO_SIZE); \
+        if (!take_struct(&(current), sizeof(current), host_struct)) \
+            return fail(#type ": " parts " are set that this version does not have"); \
+    } while (0)
+
 /* Fills a struct of the caller's by a function of a table. */
 #define FILL(table, type, host_struct, function, ...) \
     do { \
@@ -205,16 +214,10 @@ static int take_options(given *current, const vkrt_options *host_struct) {
     memset(current, 0, sizeof *current);
     if (host_struct == NULL)
         return VKRT_OK;
-    if (!has_size(host_struct))
-        return fail("vkrt_options: " NO_SIZE);
-    if (!take_struct(&current->options, sizeof current->options, host_struct))
-        return fail("vkrt_options: options are set that this version does not have");
+    TAKE(vkrt_options, current->options, host_struct, "options");
     if (current->options.host_device == NULL)
         return VKRT_OK;
-    if (!has_size(current->options.host_device))
-        return fail("vkrt_host_device: " NO_SIZE);
-    if (!take_struct(&current->device, sizeof current->device, current->options.host_device))
-        return fail("vkrt_host_device: fields are set that this version does not have");
+    TAKE(vkrt_host_device, current->device, current->options.host_device, "fields");
     current->options.host_device = &current->device;
     return VKRT_OK;
 }
@@ -284,9 +287,8 @@ static int begin(vkrt_program *program, given *current, const vkrt_options *opti
 
 int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *program) {
     given current;
-    int code = begin(program, &current, options);
-    if (code != VKRT_OK)
-        return code;
+    if (begin(program, &current, options) != VKRT_OK)
+        return failure.code;
     if (path == NULL)
         return fail("path: a null pointer");
     CALL(table_for(is_compiled(path), path), load, path, &current.options, program);
@@ -295,9 +297,8 @@ int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *progr
 int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
                      vkrt_program *program) {
     given current;
-    int code = begin(program, &current, options);
-    if (code != VKRT_OK)
-        return code;
+    if (begin(program, &current, options) != VKRT_OK)
+        return failure.code;
     if (data == NULL)
         return fail("data: a null pointer");
     CALL(table_for(size >= MAGIC_BYTES && memcmp(data, MAGIC, MAGIC_BYTES) == 0, "what is in memory"),
@@ -307,9 +308,8 @@ int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
 int vkrt_load_fd(int fd, uint64_t offset, uint64_t length, const vkrt_options *options,
                  vkrt_program *program) {
     given current;
-    int code = begin(program, &current, options);
-    if (code != VKRT_OK)
-        return code;
+    if (begin(program, &current, options) != VKRT_OK)
+        return failure.code;
     CALL(table_for(is_compiled_at(fd, offset), "the part of the file"), load_fd, fd, offset, length,
          &current.options, program);
 }
@@ -344,11 +344,7 @@ int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
     uint64_t nbytes = 0;
     int code;
     const vkrt_table *found;
-    memset(&current, 0, sizeof current);
-    if (!has_size(submission))
-        return fail("vkrt_submission: " NO_SIZE);
-    if (!take_struct(&current, sizeof current, submission))
-        return fail("vkrt_submission: fields are set that this version does not have");
+    TAKE(vkrt_submission, current, submission, "fields");
     found = table_of(program);
     if (found == NULL)
         return failure.code;

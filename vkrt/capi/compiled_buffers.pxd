@@ -15,8 +15,7 @@ cdef struct TakenSubmission:
     ExternalBuffer* outputs
     # Of inputs: dtypes and sizes, once they are checked
     vkrt_tensor* tensors
-    SemaphoreList waits
-    SemaphoreList signals
+    SemaphoreList waits, signals
 
 
 # Balance with `free_submission`, also where it failed.

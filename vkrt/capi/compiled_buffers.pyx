@@ -6,9 +6,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from vkrt.capi.compiled_info cimport (
-    Value, bound_of, describe_value, input_value, name_output,
-)
+from vkrt.capi.compiled_info cimport Value, bound_of, describe_value, name_value, value_at
 from vkrt.capi.compiled_inputs cimport (
     LABEL_BYTES, SIZES_BYTES, check_input_count, label_of, put_sizes, wrong_dimension,
 )
@@ -66,23 +64,18 @@ cdef int take_semaphores(vkrt_failure* failure, const Device* device, const vkrt
 
 cdef int take_submission(vkrt_failure* failure, const Device* device, const vkrt_submission* given,
                          TakenSubmission* taken) noexcept nogil:
-    cdef int status
     memset(taken, 0, sizeof(taken[0]))
     taken.given = given
     taken.tensors = <vkrt_tensor*>calloc(given.input_count + 1, sizeof(vkrt_tensor))
     if taken.tensors == NULL:
         return refuse(failure, VKRT_ERROR_MEMORY, b"inputs: the host is out of memory")
-    status = take_buffers(failure, given.inputs, given.input_count, b"inputs", &taken.inputs)
-    if status == VKRT_OK:
-        status = take_buffers(failure, given.outputs, given.output_count, b"outputs",
-                              &taken.outputs)
-    if status == VKRT_OK:
-        status = take_semaphores(failure, device, given.waits, given.wait_count, b"waits",
-                                 &taken.waits)
-    if status == VKRT_OK:
-        status = take_semaphores(failure, device, given.signals, given.signal_count, b"signals",
-                                 &taken.signals)
-    return status
+    return (take_buffers(failure, given.inputs, given.input_count, b"inputs", &taken.inputs)
+            or take_buffers(failure, given.outputs, given.output_count, b"outputs",
+                            &taken.outputs)
+            or take_semaphores(failure, device, given.waits, given.wait_count, b"waits",
+                               &taken.waits)
+            or take_semaphores(failure, device, given.signals, given.signal_count, b"signals",
+                               &taken.signals))
 
 
 cdef void free_submission(TakenSubmission* taken) noexcept nogil:
@@ -108,8 +101,7 @@ cdef int check_kind(const Call* call, const Value* value, const char* label) noe
 
 cdef int fail_sizes(const Call* call, const Value* value, const vkrt_buffer* buffer,
                     const char* wrong, const char* label) noexcept nogil:
-    cdef char[SIZES_BYTES] text
-    cdef char[SIZES_BYTES] sizes
+    cdef char[SIZES_BYTES] text, sizes
     put_sizes(buffer.sizes, buffer.rank, sizes, sizeof(sizes))
     return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got a VkBuffer of sizes %s%s",
                   label, describe_value(value, text, sizeof(text)), sizes, wrong)
@@ -123,8 +115,7 @@ cdef bint decides_sizes(const Call* call, size_t number) noexcept nogil:
     for shape in range(call.method.row.others.count + 1):
         limits = &call.method.row.largest.limits
         if shape > 0:
-            limits = &call.records.compiled_shape[
-                call.method.row.others.first + shape - 1].limits
+            limits = &call.records.compiled_shape[call.method.row.others.first + shape - 1].limits
         for i in range(limits.count):
             limit = call.records.limit + limits.first + i
             if limit.read.input == <int64_t>number:
@@ -134,17 +125,15 @@ cdef bint decides_sizes(const Call* call, size_t number) noexcept nogil:
 
 cdef int check_input_buffer(const Call* call, size_t number, const vkrt_buffer* buffer,
                             vkrt_tensor* tensor) noexcept nogil:
-    cdef Value value = input_value(call.method, <int64_t>number)
+    cdef Value value = value_at(call.method, False, <int64_t>number)
     cdef char[LABEL_BYTES] label
     cdef char[SIZES_BYTES] text
     cdef char[120] wrong
-    cdef char[GROUPED] expected
-    cdef char[GROUPED] had
+    cdef char[GROUPED] expected, had
     cdef uint64_t nbytes
     cdef int64_t dim
-    cdef int status = check_kind(call, &value, label_of(call, number, label))
-    if status != VKRT_OK:
-        return status
+    if check_kind(call, &value, label_of(call, number, label)):
+        return call.failure.code
     wrong[0] = 0
     if buffer.has_sizes and (buffer.rank != value.rank or wrong_dimension(
             &value, buffer.sizes, wrong, sizeof(wrong))[0] != 0):
@@ -166,12 +155,12 @@ cdef int check_input_buffer(const Call* call, size_t number, const vkrt_buffer* 
 
 cdef int check_input_buffers(const Call* call, TakenSubmission* taken) noexcept nogil:
     cdef size_t number
-    cdef int status = check_input_count(call)
+    if check_input_count(call):
+        return call.failure.code
     for number in range(call.input_count):
-        if status == VKRT_OK:
-            status = check_input_buffer(call, number, taken.given.inputs + number,
-                                        taken.tensors + number)
-    return status
+        if check_input_buffer(call, number, taken.given.inputs + number, taken.tensors + number):
+            return call.failure.code
+    return VKRT_OK
 
 
 cdef int check_output_buffers(const Call* call, const TakenSubmission* taken) noexcept nogil:
@@ -183,21 +172,21 @@ cdef int check_output_buffers(const Call* call, const TakenSubmission* taken) no
     cdef size_t number
     cdef int64_t dim
     cdef bint fits
-    cdef int status = check_output_count(call)
+    if check_output_count(call):
+        return call.failure.code
     for number in range(call.output_count):
-        if status != VKRT_OK:
-            return status
         buffer = taken.given.outputs + number
         value = output_at(call, number)
         snprintf(label, sizeof(label), b"out %zu '%s'", number,
-                 name_output(call.method, <int64_t>number, name, sizeof(name)))
-        status = check_kind(call, &value, label)
-        if status != VKRT_OK or not buffer.has_sizes:
+                 name_value(call.method, True, <int64_t>number, name, sizeof(name)))
+        if check_kind(call, &value, label):
+            return call.failure.code
+        if not buffer.has_sizes:
             continue
         sizes = call.records.integer + call.records.tensor[value.member.row].sizes.first
         fits = buffer.rank == value.rank
         for dim in range(value.rank):
             fits = fits and buffer.sizes[dim] == sizes[dim]
         if not fits:
-            status = fail_sizes(call, &value, buffer, b"", label)
-    return status
+            return fail_sizes(call, &value, buffer, b"", label)
+    return VKRT_OK

@@ -6,18 +6,14 @@ from libc.string cimport memset
 
 from vkrt.capi.compiled_devices cimport count_objects
 from vkrt.capi.compiled_handles cimport hold_program, release_program
-from vkrt.capi.compiled_info cimport (
-    fill_input_info, fill_output_info, input_count, output_count, put_text,
-)
+from vkrt.capi.compiled_info cimport fill_info, put_text, value_count
 from vkrt.capi.compiled_loading cimport (
     close_handle, hold_loaded, hold_method, load_fd, load_memory, load_path, method_name,
 )
 from vkrt.capi.compiled_log cimport send_log
 from vkrt.capi.compiled_requirements cimport required_features
 from vkrt.capi.compiled_run cimport run_tensors
-from vkrt.capi.compiled_states cimport (
-    state_close, state_load, state_new, state_reset, state_save,
-)
+from vkrt.capi.compiled_states cimport state_close, state_load, state_new, state_reset, state_save
 from vkrt.capi.compiled_submit cimport forget_buffers, submit_buffers, wait_for_buffers
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport (
@@ -56,8 +52,8 @@ cdef int method_get(vkrt_failure* failure, vkrt_program program, size_t index,
         name = loaded.methods[index].name
         put_text(info.name, sizeof(info.name), loaded.program.records.texts + name.first,
                  <size_t>name.count)
-        info.input_count = <size_t>input_count(&loaded.methods[index])
-        info.output_count = <size_t>output_count(&loaded.methods[index])
+        info.input_count = <size_t>value_count(&loaded.methods[index], False)
+        info.output_count = <size_t>value_count(&loaded.methods[index], True)
     else:
         code = refuse(failure, VKRT_ERROR_INPUT, b"method %zu: the program has %lld", index,
                       <long long>loaded.method_count)
@@ -69,13 +65,9 @@ cdef int tensor_get(vkrt_failure* failure, vkrt_program program, const char* nam
                     bint is_output, vkrt_tensor_info* info) noexcept nogil:
     cdef ProgramMethod* method
     cdef int code = hold_method(failure, program, name, &method)
-    if code != VKRT_OK:
-        return code
-    if is_output:
-        code = fill_output_info(failure, method, index, info)
-    else:
-        code = fill_input_info(failure, method, index, info)
-    release_program(<size_t>program)
+    if code == VKRT_OK:
+        code = fill_info(failure, method, is_output, index, info)
+        release_program(<size_t>program)
     return code
 
 

@@ -11,9 +11,7 @@ from vkrt.core.device_choice cimport device_type_name
 from vkrt.core.error cimport VKRT_ERROR_INPUT, Error
 from vkrt.core.instance cimport Instance, acquire_instance, release_instance
 from vkrt.core.live cimport KINDS, Kind, alive
-from vkrt.core.physical cimport (
-    MAX_DEVICES, Physical, free_physical, read_physical, usable_devices,
-)
+from vkrt.core.physical cimport MAX_DEVICES, Physical, free_physical, read_physical, usable_devices
 from vkrt.core.vulkan cimport (
     VK_MEMORY_HEAP_DEVICE_LOCAL_BIT, VkMemoryHeap, VkPhysicalDevice, VkPhysicalDeviceProperties,
 )
@@ -23,8 +21,7 @@ cdef int count_devices(vkrt_failure* failure, size_t* count) noexcept nogil:
     cdef VkPhysicalDevice[MAX_DEVICES] found
     cdef Instance* instance
     cdef Error error
-    cdef int number = 0
-    cdef int status
+    cdef int number = 0, status
     if count == NULL:
         return refuse(failure, VKRT_ERROR_INPUT, b"count: a null pointer")
     if acquire_instance(&instance, &error):
@@ -40,8 +37,7 @@ cdef int count_devices(vkrt_failure* failure, size_t* count) noexcept nogil:
 cdef void fill_info(const Physical* physical, vkrt_device_info* info) noexcept nogil:
     cdef const VkPhysicalDeviceProperties* properties = &physical.properties.properties
     cdef const VkMemoryHeap* heap
-    cdef uint32_t version = properties.apiVersion
-    cdef uint32_t i
+    cdef uint32_t version = properties.apiVersion, i
     cdef char[600] driver
     put_text(info.name, sizeof(info.name), properties.deviceName, strlen(properties.deviceName))
     snprintf(info.type, sizeof(info.type), b"%s", device_type_name(physical))
@@ -62,8 +58,7 @@ cdef int read_device(Instance* instance, size_t index, vkrt_device_info* info,
     cdef VkPhysicalDevice[MAX_DEVICES] found
     cdef Physical physical
     cdef Error error
-    cdef int count = 0
-    cdef int status
+    cdef int count = 0, status
     if usable_devices(instance, found, &count, &error):
         return failed(failure, &error)
     if index >= <size_t>count:

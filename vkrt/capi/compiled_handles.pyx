@@ -51,9 +51,7 @@ cdef bint is_compiled_handle(size_t number) noexcept nogil:
 
 cdef size_t position_of(size_t number) noexcept nogil:
     """Of the entry with a number; `entry_count` where there is none."""
-    cdef size_t first = 0
-    cdef size_t end = entry_count
-    cdef size_t middle
+    cdef size_t first = 0, end = entry_count, middle
     while first < end:
         middle = (first + end) // 2
         if entries[middle].number < number:
@@ -85,20 +83,13 @@ cdef Entry* add_entry() noexcept nogil:
 cdef void remove_at(size_t position) noexcept nogil:
     global entry_count
     entry_count -= 1
-    memmove(entries + position, entries + position + 1,
-            (entry_count - position) * sizeof(Entry*))
+    memmove(entries + position, entries + position + 1, (entry_count - position) * sizeof(Entry*))
 
 
-cdef Entry* program_entry(size_t number) noexcept nogil:
+cdef Entry* find_entry(size_t number, bint is_state) noexcept nogil:
+    """NULL where there is none of this sort."""
     cdef size_t position = position_of(number)
-    if position == entry_count or entries[position].program == NULL:
-        return NULL
-    return entries[position]
-
-
-cdef Entry* state_entry(size_t number) noexcept nogil:
-    cdef size_t position = position_of(number)
-    if position == entry_count or entries[position].program != NULL:
+    if position == entry_count or (entries[position].program == NULL) != is_state:
         return NULL
     return entries[position]
 
@@ -120,11 +111,10 @@ cdef size_t add_program(LoadedProgram* program) noexcept nogil:
     return number
 
 
-cdef int hold_program(vkrt_failure* failure, size_t number,
-                      LoadedProgram** program) noexcept nogil:
+cdef int hold_program(vkrt_failure* failure, size_t number, LoadedProgram** program) noexcept nogil:
     cdef Entry* entry
     pthread_mutex_lock(&lock)
-    entry = program_entry(number)
+    entry = find_entry(number, False)
     if entry != NULL:
         entry.users += 1
         program[0] = entry.program
@@ -134,7 +124,7 @@ cdef int hold_program(vkrt_failure* failure, size_t number,
 
 cdef Entry* held_entry(size_t number) noexcept nogil:
     """Of a program that somebody holds, also where its handle is closed."""
-    cdef Entry* entry = program_entry(number)
+    cdef Entry* entry = find_entry(number, False)
     cdef Entry* waiting = closing
     while entry == NULL and waiting != NULL:
         if waiting.number == number:
@@ -167,7 +157,7 @@ cdef int remove_program(vkrt_failure* failure, size_t number,
     cdef Entry* entry
     cdef Entry** place
     pthread_mutex_lock(&lock)
-    entry = program_entry(number)
+    entry = find_entry(number, False)
     if entry != NULL:
         remove_at(position_of(number))
         remove_entries(number)
@@ -194,7 +184,7 @@ cdef size_t add_state(size_t program, MethodState* state) noexcept nogil:
     cdef size_t number = 0
     pthread_mutex_lock(&lock)
     # A program whose handle was closed meanwhile has no states that anybody can name.
-    if program_entry(program) != NULL:
+    if find_entry(program, False) != NULL:
         made = add_entry()
     if made != NULL:
         made.program_number, made.state, made.method = program, state, state.method
@@ -207,7 +197,7 @@ cdef int find_state_owner(vkrt_failure* failure, size_t number, size_t* program,
                           ProgramMethod** method) noexcept nogil:
     cdef Entry* entry
     pthread_mutex_lock(&lock)
-    entry = state_entry(number)
+    entry = find_entry(number, True)
     if entry != NULL:
         program[0], method[0] = entry.program_number, entry.method
     pthread_mutex_unlock(&lock)
@@ -219,7 +209,7 @@ cdef int find_in(vkrt_failure* failure, ProgramMethod* method, size_t number, bi
     cdef Entry* entry
     cdef ProgramMethod* owner = NULL
     pthread_mutex_lock(&lock)
-    entry = state_entry(number)
+    entry = find_entry(number, True)
     if entry != NULL:
         owner = entry.method
         if owner == method:

@@ -22,34 +22,27 @@ cdef struct Value:
     int64_t rank
 
 
-# Inputs and outputs of a method; () where it has none
-cdef extern int64_t input_count "vkrt_input_count"(const ProgramMethod* method) noexcept nogil
-cdef extern int64_t output_count "vkrt_output_count"(const ProgramMethod* method) noexcept nogil
-cdef extern Value input_value "vkrt_input_value"(
-    const ProgramMethod* method, int64_t number) noexcept nogil
+# The inputs of a method, or its outputs; a method that only returns numbers has no inputs
+cdef extern int64_t value_count "vkrt_value_count"(
+    const ProgramMethod* method, bint is_output) noexcept nogil
+cdef extern Value value_at "vkrt_value_at"(
+    const ProgramMethod* method, bint is_output, int64_t number) noexcept nogil
 cdef extern Value value_of "vkrt_value_of"(
     const Records* records, const Member* member) noexcept nogil
 cdef extern bint is_dynamic "vkrt_is_dynamic"(const Value* value, int64_t dim) noexcept nogil
 cdef extern int64_t bound_of "vkrt_bound_of"(const Value* value, int64_t dim) noexcept nogil
-
-cdef extern int fill_input_info "vkrt_fill_input_info"(
-    vkrt_failure* failure, const ProgramMethod* method, size_t number,
-    vkrt_tensor_info* info) noexcept nogil
-cdef extern int fill_output_info "vkrt_fill_output_info"(
-    vkrt_failure* failure, const ProgramMethod* method, size_t number,
+cdef extern int fill_info "vkrt_fill_info"(
+    vkrt_failure* failure, const ProgramMethod* method, bint is_output, size_t number,
     vkrt_tensor_info* info) noexcept nogil
 
 # Texts for messages, cut to what there is room for; each returns `text`.
-cdef extern const char* name_input "vkrt_name_input"(
-    const ProgramMethod* method, int64_t number, char* text, size_t size) noexcept nogil
-cdef extern const char* name_output "vkrt_name_output"(
-    const ProgramMethod* method, int64_t number, char* text, size_t size) noexcept nogil
+cdef extern const char* name_value "vkrt_name_value"(
+    const ProgramMethod* method, bint is_output, int64_t number, char* text,
+    size_t size) noexcept nogil
 cdef extern const char* describe_value "vkrt_describe_value"(
     const Value* value, char* text, size_t size) noexcept nogil
-cdef extern const char* describe_inputs "vkrt_describe_inputs"(
-    const ProgramMethod* method, char* text, size_t size) noexcept nogil
-cdef extern const char* describe_outputs "vkrt_describe_outputs"(
-    const ProgramMethod* method, char* text, size_t size) noexcept nogil
+cdef extern const char* describe_values "vkrt_describe_values"(
+    const ProgramMethod* method, bint is_output, char* text, size_t size) noexcept nogil
 cdef extern const char* dtype_name "vkrt_dtype_name"(int64_t dtype) noexcept nogil
 # The dtype (DTYPE_..) of a number of vkrt.h; -1 for none
 cdef extern int64_t dtype_of "vkrt_dtype_of"(int32_t number) noexcept nogil

@@ -6,8 +6,8 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
 from vkrt.capi.compiled_info cimport (
-    bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count,
-    input_value, is_dynamic, name_input,
+    bound_of, describe_value, describe_values, dtype_name, dtype_of, is_dynamic, name_value,
+    value_at, value_count,
 )
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK
@@ -48,7 +48,7 @@ cdef size_t put_sizes(const int64_t* sizes, int64_t rank, char* text, size_t siz
 cdef const char* label_of(const Call* call, size_t number, char* text) noexcept nogil:
     cdef char[100] name
     snprintf(text, LABEL_BYTES, b"input %zu '%s'", number,
-             name_input(call.method, <int64_t>number, name, sizeof(name)))
+             name_value(call.method, False, <int64_t>number, name, sizeof(name)))
     return text
 
 
@@ -179,15 +179,13 @@ cdef int check_number(const Call* call, size_t number, const Value* value,
     cdef const vkrt_tensor* tensor = &call.inputs[number]
     cdef char[LABEL_BYTES] label
     cdef char[SIZES_BYTES] text
-    cdef int status = VKRT_OK
     if value.dtype < 0:  # None, which has no bytes
         if tensor.data != NULL and tensor.nbytes > 0:
             return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected none, got %zu bytes",
                           label_of(call, number, label), tensor.nbytes)
         return VKRT_OK
-    status = check_bytes(call, number, given)
-    if status != VKRT_OK:
-        return status
+    if check_bytes(call, number, given):
+        return call.failure.code
     describe_value(value, text, sizeof(text))
     if given.rank > 0 or not may_be(value.dtype, given.dtype):
         return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got %s of rank %d",
@@ -200,21 +198,18 @@ cdef int check_number(const Call* call, size_t number, const Value* value,
 
 
 cdef int check_input(const Call* call, size_t number) noexcept nogil:
-    cdef Value value = input_value(call.method, <int64_t>number)
+    cdef Value value = value_at(call.method, False, <int64_t>number)
     cdef char[LABEL_BYTES] label
-    cdef char[SIZES_BYTES] text
-    cdef char[SIZES_BYTES] sizes
+    cdef char[SIZES_BYTES] text, sizes
     cdef char[120] wrong
     cdef Given given
-    cdef int status = VKRT_OK
-    if value.member.which == ANY_TENSOR or value.dtype >= 0:
-        status = take_given(call, number, &value, &given)
-    if status == VKRT_OK and value.member.which != ANY_TENSOR:
+    cdef bint is_tensor = value.member.which == ANY_TENSOR
+    if (is_tensor or value.dtype >= 0) and take_given(call, number, &value, &given):
+        return call.failure.code
+    if not is_tensor:
         return check_number(call, number, &value, &given)
-    if status == VKRT_OK:
-        status = check_bytes(call, number, &given)
-    if status != VKRT_OK:
-        return status
+    if check_bytes(call, number, &given):
+        return call.failure.code
     wrong[0] = 0
     if given.dtype == value.dtype and given.rank == value.rank:
         if wrong_dimension(&value, given.sizes, wrong, sizeof(wrong))[0] == 0:
@@ -227,24 +222,22 @@ cdef int check_input(const Call* call, size_t number) noexcept nogil:
 
 cdef int check_input_count(const Call* call) noexcept nogil:
     cdef char[TEXT_BYTES] text
-    if call.input_count == <size_t>input_count(call.method):
+    cdef int64_t wanted = value_count(call.method, False)
+    if call.input_count == <size_t>wanted:
         return VKRT_OK
     return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': expected %lld inputs (%s), got "
                   b"%zu", <int>min(call.method.name.count, <int64_t>100),
-                  call.records.texts + call.method.name.first,
-                  <long long>input_count(call.method),
-                  describe_inputs(call.method, text, sizeof(text)), call.input_count)
+                  call.records.texts + call.method.name.first, <long long>wanted,
+                  describe_values(call.method, False, text, sizeof(text)), call.input_count)
 
 
 cdef int check_inputs(const Call* call) noexcept nogil:
     cdef size_t number
-    cdef int status = check_input_count(call)
-    if status != VKRT_OK:
-        return status
+    if check_input_count(call):
+        return call.failure.code
     for number in range(call.input_count):
-        status = check_input(call, number)
-        if status != VKRT_OK:
-            return status
+        if check_input(call, number):
+            return call.failure.code
     return VKRT_OK
 
 
@@ -279,12 +272,10 @@ cdef bint is_shape(const Call* call, int64_t shape) noexcept nogil:
     return True
 
 
-cdef size_t describe_shape(const Call* call, int64_t shape, char* text,
-                           size_t size) noexcept nogil:
+cdef size_t describe_shape(const Call* call, int64_t shape, char* text, size_t size) noexcept nogil:
     """The sizes of all inputs at a shape, or where that is less than 0 as they are given."""
     cdef const Rows* sizes
-    cdef size_t used = 0
-    cdef size_t number
+    cdef size_t used = 0, number
     text[0] = 0
     for number in range(call.input_count):
         sizes = input_sizes(call, max(shape, <int64_t>0), number)

@@ -5,9 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 
-from vkrt.capi.compiled_handles cimport (
-    add_program, hold_program, release_program, remove_program,
-)
+from vkrt.capi.compiled_handles cimport add_program, hold_program, release_program, remove_program
 from vkrt.capi.compiled_log cimport say_method, say_part
 from vkrt.capi.compiled_options cimport take_host_device, take_options
 from vkrt.capi.failure cimport failed, refuse
@@ -101,7 +99,6 @@ cdef int close_handle(vkrt_failure* failure, vkrt_program program) noexcept nogi
 # Methods
 
 cdef const char* method_name(const char* name) noexcept nogil:
-    """A method's name as the caller gives it; a null pointer is "forward"."""
     if name == NULL:
         return b"forward"
     return name
@@ -109,7 +106,6 @@ cdef const char* method_name(const char* name) noexcept nogil:
 
 cdef int hold_method(vkrt_failure* failure, vkrt_program program, const char* name,
                      ProgramMethod** method) noexcept nogil:
-    """A method of a program, which the caller releases where this succeeds."""
     cdef LoadedProgram* loaded
     cdef Error error
     cdef int code = hold_program(failure, <size_t>program, &loaded)
@@ -121,7 +117,6 @@ cdef int hold_method(vkrt_failure* failure, vkrt_program program, const char* na
 
 cdef int hold_loaded(vkrt_failure* failure, vkrt_program program, const char* name,
                      ProgramMethod** method) noexcept nogil:
-    """The same of a method that is loaded now, if it is not yet."""
     cdef LoadOptions options
     cdef Error error
     cdef int code = hold_method(failure, program, name, method)

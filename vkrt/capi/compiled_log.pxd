@@ -6,11 +6,7 @@ from vkrt.core.loaded_program cimport LoadedProgram, ProgramMethod
 
 
 cdef extern void send_log "vkrt_send_log"(int level, vkrt_log callback, void* data) noexcept nogil
-# Whether anybody wants lines of a level.
-cdef extern bint hears "vkrt_hears"(int level) noexcept nogil
-cdef extern void say "vkrt_say"(int level, const char* line) noexcept nogil
 # Level 1: the memory plan of a method that is loaded
 cdef extern void say_method "vkrt_say_method"(const ProgramMethod* method) noexcept nogil
 # Level 2: how many bytes there are on the device when a part of a load is done
-cdef extern void say_part "vkrt_say_part"(
-    LoadedProgram* program, const char* part) noexcept nogil
+cdef extern void say_part "vkrt_say_part"(LoadedProgram* program, const char* part) noexcept nogil

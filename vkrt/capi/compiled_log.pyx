@@ -39,6 +39,7 @@ cdef int stderr_level() noexcept nogil:
 
 
 cdef bint hears(int level) noexcept nogil:
+    """Whether anybody wants lines of a level."""
     return level <= atomic_read(&listener_level) or level <= stderr_level()
 
 

@@ -19,6 +19,10 @@ cdef extern from "vkrt.h" nogil:
 cdef enum:
     # Of the staging buffer, where nothing else is said: `vkrt.work.option_values.DEFAULT_CHUNK`
     DEFAULT_CHUNK = 8 << 20
+    # Options that are words, and that are decided
+    WORDS = 8
+
+ctypedef const char* Word
 
 
 cdef int decided(vkrt_failure* failure, const char* option, const char* name) noexcept nogil:
@@ -26,34 +30,24 @@ cdef int decided(vkrt_failure* failure, const char* option, const char* name) no
                   b"decided when it was compiled; compile it so", option, end_of_name(name))
 
 
-cdef bint differs(const char* value, const char* default) noexcept nogil:
-    return value != NULL and strcmp(value, default) != 0
-
-
 cdef const char* decided_option(const vkrt_options* options) noexcept nogil:
     """The first option that asks for something else than its default; NULL for none."""
-    if differs(options.storage, b"auto"):
-        return b"storage"
-    if differs(options.weights, b"auto"):
-        return b"weights"
+    cdef Word[WORDS] names = [b"storage", b"weights", b"winograd", b"prefer", b"cache", b"fusions",
+                              b"specialize", b"order"]
+    cdef Word[WORDS] defaults = [b"auto", b"auto", b"auto", b"balanced", b"float", b"on", b"few",
+                                 b"lazy"]
+    cdef Word[WORDS] given = [options.storage, options.weights, options.winograd, options.prefer,
+                              options.cache, options.fusions, options.specialize, options.order]
+    cdef int i
+    for i in range(WORDS):
+        if given[i] != NULL and strcmp(given[i], defaults[i]) != 0:
+            return names[i]
     if options.memory_budget:
         return b"memory_budget"
     if options.smallest_memory:
         return b"smallest_memory"
     if options.stream_lookahead != NULL:
         return b"stream_lookahead"
-    if differs(options.winograd, b"auto"):
-        return b"winograd"
-    if differs(options.prefer, b"balanced"):
-        return b"prefer"
-    if differs(options.cache, b"float"):
-        return b"cache"
-    if differs(options.fusions, b"on"):
-        return b"fusions"
-    if differs(options.specialize, b"few"):
-        return b"specialize"
-    if differs(options.order, b"lazy"):
-        return b"order"
     if options.chunk not in (0, DEFAULT_CHUNK):
         return b"chunk"
     return NULL

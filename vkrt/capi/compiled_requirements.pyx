@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc
-from libc.string cimport strcmp, strlen, strncmp
+from libc.string cimport strcmp
 
 from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.table cimport VKRT_OK
@@ -11,6 +11,7 @@ from vkrt.core.capability cimport capability_at, capability_count
 from vkrt.core.check cimport find_module
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, Error
 from vkrt.core.features cimport feature_at, feature_count, feature_named
+from vkrt.core.flat cimport is_text
 from vkrt.core.physical cimport LEAST_VERSION
 from vkrt.core.program cimport ProgramFile, close_program, open_program
 from vkrt.core.records cimport (
@@ -39,10 +40,7 @@ cdef struct Names:
 
 cdef struct Answer:
     uint64_t required
-    Names features
-    Names extensions
-    Names optional_features
-    Names optional_extensions
+    Names features, extensions, optional_features, optional_extensions
     Answer* next
 
 
@@ -58,18 +56,16 @@ cdef uint64_t bit_of(const char* feature) noexcept nogil:
     return <uint64_t>1 << number if number >= 0 else 0
 
 
-cdef uint64_t needs_of_capability(const char* name, size_t nbytes) noexcept nogil:
+cdef uint64_t needs_of_capability(const Records* records, const Text* name) noexcept nogil:
     cdef int i
     for i in range(capability_count()):
-        if (strlen(capability_at(i).name) == nbytes
-                and strncmp(capability_at(i).name, name, nbytes) == 0):
+        if is_text(records, name, capability_at(i).name):
             return bit_of(capability_at(i).feature)
     return 0
 
 
 cdef uint64_t needs_of_kernels(const Records* records, const Rows* kernels) noexcept nogil:
     cdef const ModuleRow* module
-    cdef const Text* name
     cdef uint64_t needed = 0
     cdef int64_t i, k
     for i in range(kernels.first, kernels.first + kernels.count):
@@ -78,8 +74,7 @@ cdef uint64_t needs_of_kernels(const Records* records, const Rows* kernels) noex
             continue
         for k in range(module.capabilities.first,
                        module.capabilities.first + module.capabilities.count):
-            name = records.text + k
-            needed |= needs_of_capability(records.texts + name.first, <size_t>name.count)
+            needed |= needs_of_capability(records, records.text + k)
     return needed
 
 

@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 
 from vkrt.capi.compiled_handles cimport find_state
 from vkrt.capi.compiled_info cimport (
-    describe_outputs, dtype_name, input_value, output_count, value_of,
+    describe_values, dtype_name, value_at, value_count, value_of,
 )
 from vkrt.capi.compiled_inputs cimport check_inputs, find_shape
 from vkrt.capi.failure cimport failed, refuse
@@ -37,8 +37,7 @@ cdef const Rows* outputs_at(const Call* call) noexcept nogil:
         return &call.method.constants.values
     if call.shape == 0:
         return &call.method.row.largest.outputs
-    return &call.records.compiled_shape[
-        call.method.row.others.first + call.shape - 1].outputs
+    return &call.records.compiled_shape[call.method.row.others.first + call.shape - 1].outputs
 
 
 cdef Value output_at(const Call* call, size_t number) noexcept nogil:
@@ -74,7 +73,7 @@ cdef int describe_output(const Call* call, size_t number) noexcept nogil:
 
 cdef int check_output_count(const Call* call) noexcept nogil:
     cdef char[TEXT_BYTES] text
-    cdef int64_t wanted = output_count(call.method)
+    cdef int64_t wanted = value_count(call.method, True)
     # A file may say something else for another shape.
     if outputs_at(call).count != wanted:
         return refuse(call.failure, VKRT_ERROR_FORMAT, b"a shape has %lld outputs, and the method "
@@ -84,29 +83,25 @@ cdef int check_output_count(const Call* call) noexcept nogil:
     return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': expected %lld outputs (%s), got "
                   b"%zu", <int>min(call.method.name.count, <int64_t>100),
                   call.records.texts + call.method.name.first, <long long>wanted,
-                  describe_outputs(call.method, text, sizeof(text)), call.output_count)
+                  describe_values(call.method, True, text, sizeof(text)), call.output_count)
 
 
 cdef int check_outputs(const Call* call) noexcept nogil:
     """Describes the outputs, and makes sure that there is room for all of them."""
     cdef char[TEXT_BYTES] text
-    cdef size_t used = 0
-    cdef size_t number, room
-    cdef int status = VKRT_OK
+    cdef size_t used = 0, number, room
     text[0] = 0
     for number in range(min(call.output_count, <size_t>outputs_at(call).count)):
         room = call.outputs[number].nbytes if call.outputs[number].data != NULL else 0
-        status = describe_output(call, number)
-        if status != VKRT_OK:
-            return status
+        if describe_output(call, number):
+            return call.failure.code
         if room < call.outputs[number].nbytes and used < sizeof(text) - 1:
             used += snprintf(text + used, sizeof(text) - used,
                              b"%soutput %zu has %zu bytes, its memory %zu", b"; " if used else b"",
                              number, call.outputs[number].nbytes, room)
-    status = check_output_count(call)
-    if status == VKRT_OK and used:
-        return refuse(call.failure, VKRT_ERROR_CAPACITY, b"%s", text)
-    return status
+    if check_output_count(call):
+        return call.failure.code
+    return refuse(call.failure, VKRT_ERROR_CAPACITY, b"%s", text) if used else VKRT_OK
 
 
 # Between the caller's memory and the device
@@ -120,9 +115,8 @@ cdef int write_converted(const Call* call, size_t number, int64_t dtype) noexcep
     if elements == NULL:
         return refuse(call.failure, VKRT_ERROR_MEMORY, b"input %zu: the host is out of memory",
                       number)
-    status = elements_to_device(dtype, tensor.data, elements, count, <int64_t>number, &error)
-    if status == VKRT_OK:
-        status = write_input(&call.method.method, <int64_t>number, elements, 4 * count, &error)
+    status = (elements_to_device(dtype, tensor.data, elements, count, <int64_t>number, &error)
+              or write_input(&call.method.method, <int64_t>number, elements, 4 * count, &error))
     free(elements)
     return status if status == VKRT_OK else failed(call.failure, &error)
 
@@ -131,15 +125,13 @@ cdef int write_inputs(const Call* call) noexcept nogil:
     cdef Value value
     cdef Error error
     cdef size_t number
-    cdef int status
     for number in range(call.input_count):
-        value = input_value(call.method, <int64_t>number)
+        value = value_at(call.method, False, <int64_t>number)
         if value.member.which != ANY_TENSOR:
             continue
         if is_converted(value.dtype):
-            status = write_converted(call, number, value.dtype)
-            if status != VKRT_OK:
-                return status
+            if write_converted(call, number, value.dtype):
+                return call.failure.code
         elif write_input(&call.method.method, <int64_t>number, call.inputs[number].data,
                          call.inputs[number].nbytes if call.inputs[number].data != NULL else 0,
                          &error):
@@ -176,15 +168,13 @@ cdef int read_outputs(const Call* call) noexcept nogil:
     cdef Value value
     cdef Error error
     cdef size_t number
-    cdef int status
     for number in range(call.output_count):
         value = output_at(call, number)
         if value.member.which != ANY_TENSOR:
             put_number(&value, <char*>call.outputs[number].data)
         elif is_converted(value.dtype):
-            status = read_converted(call, number, &value)
-            if status != VKRT_OK:
-                return status
+            if read_converted(call, number, &value):
+                return call.failure.code
         elif read_output(&call.method.method, <int64_t>number, call.outputs[number].data,
                          nbytes_of(&value), &error):
             return failed(call.failure, &error)
@@ -195,25 +185,15 @@ cdef int run_locked(Call* call, size_t handle) noexcept nogil:
     """A run of checked inputs, by the only thread that uses the method."""
     cdef MethodState* state
     cdef Error error
-    cdef int status = find_state(call.failure, call.method, handle, &state)
-    if status != VKRT_OK:
-        return status
+    if find_state(call.failure, call.method, handle, &state):
+        return call.failure.code
     if use_state(call.method, state, call.shape, &error):
         return failed(call.failure, &error)
-    status = check_outputs(call)
-    if status == VKRT_OK:
-        status = write_inputs(call)
-    if status != VKRT_OK:
-        return status
+    if check_outputs(call) or write_inputs(call):
+        return call.failure.code
     if run_loaded(call.method, state, &error):
         return failed(call.failure, &error)
     return read_outputs(call)
-
-
-cdef int run_constants(Call* call) noexcept nogil:
-    """A method that only returns numbers."""
-    cdef int status = check_outputs(call)
-    return read_outputs(call) if status == VKRT_OK else status
 
 
 cdef int run_tensors(vkrt_failure* failure, ProgramMethod* method, size_t state,
@@ -221,13 +201,13 @@ cdef int run_tensors(vkrt_failure* failure, ProgramMethod* method, size_t state,
                      size_t output_number) noexcept nogil:
     cdef Call call = Call(failure, method, &method.program.program.records, inputs, input_number,
                           outputs, output_number, 0)
-    cdef int status = check_inputs(&call)
-    if status == VKRT_OK and method.constants != NULL:
-        return run_constants(&call)
-    if status == VKRT_OK:
-        status = find_shape(&call)
-    if status != VKRT_OK:
-        return status
+    cdef int status
+    if check_inputs(&call):
+        return failure.code
+    if method.constants != NULL:  # it only returns numbers
+        return check_outputs(&call) or read_outputs(&call)
+    if find_shape(&call):
+        return failure.code
     pthread_mutex_lock(&method.lock)
     status = run_locked(&call, state)
     pthread_mutex_unlock(&method.lock)

@@ -20,13 +20,9 @@ cdef int state_new(vkrt_failure* failure, vkrt_program program, const char* name
     cdef MethodState* made
     cdef Error error
     cdef size_t number = 0
-    cdef int code = hold_loaded(failure, program, name, &method)
+    cdef int code = lock_method(failure, program, name, &method)
     if code != VKRT_OK:
         return code
-    if method.constants != NULL:
-        release_program(<size_t>program)
-        return no_state(failure)
-    pthread_mutex_lock(&method.lock)
     if make_state(method, &made, &error):
         code = failed(failure, &error)
     else:
@@ -35,15 +31,28 @@ cdef int state_new(vkrt_failure* failure, vkrt_program program, const char* name
             close_state(made)
             code = refuse(failure, VKRT_ERROR_CLOSED, b"the program was closed meanwhile, or the "
                           b"host is out of memory")
-    pthread_mutex_unlock(&method.lock)
-    release_program(<size_t>program)
+    unlock_method(program, method)
     state[0] = <vkrt_state>number
     return code
 
 
-cdef int no_state(vkrt_failure* failure) noexcept nogil:
-    return refuse(failure, VKRT_ERROR_INPUT, b"this method only returns numbers and keeps nothing "
-                  b"from run to run")
+cdef int lock_method(vkrt_failure* failure, vkrt_program program, const char* name,
+                     ProgramMethod** method) noexcept nogil:
+    """A method with states, whose lock is held where this succeeds, and given back by
+    `unlock_method`."""
+    cdef int code = hold_loaded(failure, program, name, method)
+    if code == VKRT_OK and method[0].constants != NULL:
+        release_program(<size_t>program)
+        return refuse(failure, VKRT_ERROR_INPUT, b"this method only returns numbers and keeps "
+                      b"nothing from run to run")
+    if code == VKRT_OK:
+        pthread_mutex_lock(&method[0].lock)
+    return code
+
+
+cdef void unlock_method(vkrt_program program, ProgramMethod* method) noexcept nogil:
+    pthread_mutex_unlock(&method.lock)
+    release_program(<size_t>program)
 
 
 cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept nogil:
@@ -54,11 +63,9 @@ cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept nogil:
     cdef int code
     if state == NULL:
         return VKRT_OK
-    code = find_state_owner(failure, <size_t>state, &program, &method)
-    if code == VKRT_OK:
-        code = hold_program(failure, program, &loaded)
-    if code != VKRT_OK:
-        return code
+    if (find_state_owner(failure, <size_t>state, &program, &method)
+            or hold_program(failure, program, &loaded)):
+        return failure.code
     pthread_mutex_lock(&method.lock)
     code = remove_state(failure, method, <size_t>state, &found)
     if code == VKRT_OK:
@@ -71,24 +78,12 @@ cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept nogil:
 cdef int hold_state(vkrt_failure* failure, vkrt_program program, const char* name,
                     vkrt_state state, ProgramMethod** method,
                     MethodState** found) noexcept nogil:
-    """A state of a method, whose lock is held where this succeeds, and given back by
-    `release_state`."""
-    cdef int code = hold_loaded(failure, program, name, method)
-    if code != VKRT_OK:
-        return code
-    if method[0].constants != NULL:
-        release_program(<size_t>program)
-        return no_state(failure)
-    pthread_mutex_lock(&method[0].lock)
-    code = find_state(failure, method[0], <size_t>state, found)
-    if code != VKRT_OK:
-        release_state(program, method[0])
+    """A state of a method that `lock_method` has locked."""
+    cdef int code = lock_method(failure, program, name, method)
+    if code == VKRT_OK and find_state(failure, method[0], <size_t>state, found):
+        unlock_method(program, method[0])
+        return failure.code
     return code
-
-
-cdef void release_state(vkrt_program program, ProgramMethod* method) noexcept nogil:
-    pthread_mutex_unlock(&method.lock)
-    release_program(<size_t>program)
 
 
 cdef int state_reset(vkrt_failure* failure, vkrt_program program, const char* name,
@@ -100,7 +95,7 @@ cdef int state_reset(vkrt_failure* failure, vkrt_program program, const char* na
     if code == VKRT_OK:
         if reset_state(found, &error):
             code = failed(failure, &error)
-        release_state(program, method)
+        unlock_method(program, method)
     return code
 
 
@@ -112,7 +107,7 @@ cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* nam
     cdef int code = hold_state(failure, program, name, state, &method, &found)
     if code == VKRT_OK:
         code = save_state(failure, found, buffer, nbytes, needed)
-        release_state(program, method)
+        unlock_method(program, method)
     return code
 
 
@@ -123,5 +118,5 @@ cdef int state_load(vkrt_failure* failure, vkrt_program program, const char* nam
     cdef int code = hold_state(failure, program, name, state, &method, &found)
     if code == VKRT_OK:
         code = load_state(failure, found, data, nbytes)
-        release_state(program, method)
+        unlock_method(program, method)
     return code

@@ -22,9 +22,8 @@ cdef int submit_locked(Call* call, size_t handle, TakenSubmission* taken,
     """A submission whose inputs are checked, by the only thread that uses the method."""
     cdef MethodState* state
     cdef Error error
-    cdef int status = find_state(call.failure, call.method, handle, &state)
-    if status != VKRT_OK:
-        return status
+    if find_state(call.failure, call.method, handle, &state):
+        return call.failure.code
     if submit_run(state, call.shape, taken.inputs, taken.outputs, &taken.waits, &taken.signals,
                   copied, &error):
         return failed(call.failure, &error)
@@ -34,13 +33,9 @@ cdef int submit_locked(Call* call, size_t handle, TakenSubmission* taken,
 cdef int submit_taken(Call* call, size_t handle, TakenSubmission* taken,
                       uint64_t* copied) noexcept nogil:
     cdef ProgramMethod* method = call.method
-    cdef int status = check_input_buffers(call, taken)
-    if status == VKRT_OK:
-        status = find_shape(call)
-    if status == VKRT_OK:
-        status = check_output_buffers(call, taken)
-    if status != VKRT_OK:
-        return status
+    cdef int status
+    if (check_input_buffers(call, taken) or find_shape(call) or check_output_buffers(call, taken)):
+        return call.failure.code
     pthread_mutex_lock(&method.lock)
     status = submit_locked(call, handle, taken, copied)
     pthread_mutex_unlock(&method.lock)

@@ -4,12 +4,13 @@ closed one is an error and not another program."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from vkrt.capi import sharing
 from vkrt.errors import ClosedError, InputError
+from vkrt.executable.external_buffers import DeviceBuffer, Semaphore
 from vkrt.method.method import Method
 from vkrt.method.run import Run
 from vkrt.method.states import State
@@ -80,14 +81,14 @@ states: Handles[OpenState] = Handles("state")
 runs: dict[tuple[int, str], Run] = {}
 
 
-def method_of(program: Program, name: str | None) -> Method:
+def method_of(program: int, name: str | None) -> Method:
     """A method of a program, loaded.
 
     Raises:
         InputError: there is no such method.
-        ClosedError: the program was closed meanwhile.
+        ClosedError: the program is closed.
     """
-    return program.load_method(name or "forward")
+    return programs.get(program).load_method(name or "forward")
 
 
 def state_of(method: Method, number: int) -> State:
@@ -118,8 +119,7 @@ def close_program(number: int) -> None:
 
 def new_state(program: int, method: str | None) -> int:
     """Makes one more state of a method; returns its handle."""
-    state = method_of(programs.get(program), method).new_state()
-    return states.add(OpenState(program, state))
+    return states.add(OpenState(program, method_of(program, method).new_state()))
 
 
 def close_state(number: int) -> None:
@@ -129,16 +129,18 @@ def close_state(number: int) -> None:
         opened.state.close()
 
 
-def name_at(program: Program, index: int) -> str:
-    """The name of a method by its index."""
-    names = program.method_names
-    if index >= len(names):
-        raise InputError(f"method {index}: the program has {len(names)}")
-    return names[index]
+def submit_run(program: int, method: str | None, state: int, inputs: Sequence[DeviceBuffer],
+               outputs: Sequence[DeviceBuffer], waits: Sequence[Semaphore],
+               signals: Sequence[Semaphore]) -> int:
+    """Begins a run, see `vkrt.Program.run_async`; returns the bytes that the device copies."""
+    loaded = method_of(program, method)
+    run = loaded.start(inputs, outputs, state_of(loaded, state), waits, signals)
+    runs[program, loaded.metadata.name] = run
+    return run.copied_bytes
 
 
-def info_at(infos: tuple[Any, ...], index: int, what: str) -> Any:
-    """What a method says about an input or an output."""
-    if index >= len(infos):
-        raise InputError(f"{what} {index}: the method has {len(infos)}")
-    return infos[index]
+def wait_for_run(program: int, method: str | None) -> None:
+    """Waits for the run that was submitted last, and raises what went wrong in it."""
+    run = runs.get((program, method_of(program, method).metadata.name))
+    if run is not None:
+        run.result()

@@ -75,8 +75,7 @@ cdef void put_character(Writer* writer, const char* text, size_t nbytes,
 cdef void put_string(Writer* writer, const Records* records, const Text* text) noexcept nogil:
     cdef const char* start = records.texts + text.first
     cdef size_t nbytes = <size_t>text.count
-    cdef size_t done = 0
-    cdef size_t used
+    cdef size_t done = 0, used
     cdef uint32_t code
     put(writer, b'"', 1)
     while done < nbytes:

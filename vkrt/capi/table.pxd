@@ -29,8 +29,7 @@ cdef extern from "table.h" nogil:
         char type[16]
         char driver[256]
         char api_version[16]
-        uint32_t vendor_id
-        uint32_t device_id
+        uint32_t vendor_id, device_id
         uint64_t local_memory
     struct vkrt_host_device:
         void* instance
@@ -81,31 +80,24 @@ cdef extern from "table.h" nogil:
         const char* cache
     struct vkrt_method_info:
         char name[VKRT_MAX_NAME]
-        size_t input_count
-        size_t output_count
+        size_t input_count, output_count
     struct vkrt_tensor_info:
         char name[VKRT_MAX_NAME]
-        int32_t dtype
-        int32_t rank
+        int32_t dtype, rank
         int64_t sizes[VKRT_MAX_RANK]
         uint32_t dynamic
         uint64_t nbytes
     struct vkrt_tensor:
         void* data
         size_t nbytes
-        int32_t dtype
-        int32_t rank
+        int32_t dtype, rank
         int64_t sizes[VKRT_MAX_RANK]
     struct vkrt_buffer:
-        uint64_t buffer
-        uint64_t offset
-        uint64_t nbytes
-        int32_t has_sizes
-        int32_t rank
+        uint64_t buffer, offset, nbytes
+        int32_t has_sizes, rank
         int64_t sizes[VKRT_MAX_RANK]
     struct vkrt_semaphore:
-        uint64_t semaphore
-        uint64_t value
+        uint64_t semaphore, value
         int32_t is_timeline
     struct vkrt_submission:
         const vkrt_buffer* inputs
@@ -117,16 +109,8 @@ cdef extern from "table.h" nogil:
         const vkrt_semaphore* signals
         size_t signal_count
     struct vkrt_memory:
-        uint64_t planned_peak
-        uint64_t measured_peak
-        uint64_t weights
-        uint64_t mapped
-        uint64_t streamed
-        uint64_t pool
-        uint64_t state
-        uint64_t staging
-        uint64_t activations
-        uint64_t host
+        uint64_t planned_peak, measured_peak, weights, mapped, streamed, pool, state, staging
+        uint64_t activations, host
 
     struct vkrt_table:
         size_t version

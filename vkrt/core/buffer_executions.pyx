@@ -6,25 +6,18 @@ from libc.string cimport memcpy
 
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.execution cimport close_execution
-from vkrt.core.external_plan cimport (
-    ExternalPlan, copied_bytes, free_external_plan, plan_external,
-)
+from vkrt.core.external_plan cimport ExternalPlan, copied_bytes, free_external_plan, plan_external
 from vkrt.core.method cimport plan_at
 from vkrt.core.method_state cimport make_execution
-from vkrt.core.records cimport COMMAND_BARRIER, ExecutionPlanRow, Records, SubmissionRecordRow
+from vkrt.core.profile cimport steps_of
+from vkrt.core.records cimport ExecutionPlanRow, Records
 
 
 cdef uint64_t bytes_of(const Records* records, const ExecutionPlanRow* plan) noexcept nogil:
-    cdef const SubmissionRecordRow* submission
-    cdef uint64_t steps = 0
-    cdef int64_t i, k
+    cdef int64_t steps = 0, i
     for i in range(plan.submissions.first, plan.submissions.first + plan.submissions.count):
-        submission = records.submission_record + i
-        steps += submission.host.is_there != 0
-        for k in range(submission.commands.first,
-                       submission.commands.first + submission.commands.count):
-            steps += records.command[k].which != COMMAND_BARRIER
-    return steps * STEP_BYTES
+        steps += steps_of(records, records.submission_record + i)
+    return <uint64_t>steps * STEP_BYTES
 
 
 # What is kept

@@ -4,13 +4,7 @@ from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.records cimport (
-    CompiledMethodRow,
-    ModuleRow,
-    RangeRow,
-    Records,
-    Rows,
-    StorageRow,
-    Text,
+    CompiledMethodRow, ModuleRow, RangeRow, Records, Rows, StorageRow, Text,
 )
 
 cdef enum:
@@ -53,4 +47,3 @@ cdef extern int check_in_file "vkrt_check_in_file"(
     Check* c, const int64_t* source, const int64_t* offset, const int64_t* nbytes) noexcept nogil
 cdef extern int check_memory "vkrt_check_memory"(Check* c, const int64_t* storage) noexcept nogil
 cdef extern bint is_image "vkrt_is_image"(const Check* c, int64_t storage) noexcept nogil
-cdef extern int wrong "vkrt_wrong"(Check* c, const void* word, int status) noexcept nogil

@@ -7,21 +7,11 @@ from libc.stdint cimport int64_t
 
 from vkrt.core.check cimport product_of
 from vkrt.core.dtypes cimport device_dtype, is_device_dtype
-from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, Error, fail
-from vkrt.core.flat cimport equal_texts, refused
+from vkrt.core.error cimport VKRT_OK, Error
+from vkrt.core.flat cimport equal_texts, refused, wrong
 from vkrt.core.records cimport (
-    ANY_TENSOR,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    ExecutionPlanRow,
-    IndexLimitRow,
-    LimitRow,
-    MaybeHostArrayRow,
-    Member,
-    MethodPlanRow,
-    Records,
-    Rows,
-    TensorRow,
+    ANY_TENSOR, CompiledMethodRow, CompiledShapeRow, ExecutionPlanRow, IndexLimitRow, LimitRow,
+    MaybeHostArrayRow, Member, MethodPlanRow, Records, Rows, TensorRow,
 )
 
 # A method at one shape
@@ -43,24 +33,22 @@ cdef int check_border(const Records* records, const CompiledMethodRow* method,
     cdef const CompiledShapeRow* shape = records.compiled_shape + method.others.first
     cdef Border b
     cdef int64_t _
-    cdef int status = check_names(records, plan, error)
     b.records, b.error = records, error
     b.inputs, b.sizes, b.outputs = &plan.inputs, NULL, &plan.outputs
     b.execution, b.limits = &plan.executable.execution, &plan.limits
     b.index_limits = &plan.index_limits
-    if status == VKRT_OK:
-        status = check_at(&b)
+    if check_names(records, plan, error) or check_at(&b):
+        return error.status
     for _ in range(method.others.count):
-        if status != VKRT_OK:
-            return status
         if shape.inputs.count != plan.inputs.count:
-            return refused(records, &shape.inputs.count, error, fail(
-                error, VKRT_ERROR_FORMAT, "sizes of %lld inputs", <long long>plan.inputs.count))
+            return refused(records, &shape.inputs.count, error, "sizes of %lld inputs",
+                           <long long>plan.inputs.count)
         b.sizes, b.outputs = records.integer_rows + shape.inputs.first, &shape.outputs
         b.execution, b.limits, b.index_limits = &shape.execution, &shape.limits, &shape.index_limits
-        status = check_at(&b)
+        if check_at(&b):
+            return error.status
         shape += 1
-    return status
+    return VKRT_OK
 
 
 cdef int check_names(const Records* records, const MethodPlanRow* plan,
@@ -70,45 +58,38 @@ cdef int check_names(const Records* records, const MethodPlanRow* plan,
     for k in range(plan.methods.first, plan.methods.first + plan.methods.count):
         is_known = is_known or equal_texts(records, records.text + k, &plan.method)
     if not is_known:
-        return refused(records, &plan.method, error,
-                       fail(error, VKRT_ERROR_FORMAT, "the name of one of the methods"))
+        return refused(records, &plan.method, error, "the name of one of the methods")
     if plan.input_names.count not in (0, plan.inputs.count):
-        return refused(records, &plan.input_names.count, error, fail(
-            error, VKRT_ERROR_FORMAT, "names of %lld inputs and their names",
-            <long long>plan.inputs.count))
+        return refused(records, &plan.input_names.count, error, "names of %lld inputs and their "
+                       "names", <long long>plan.inputs.count)
     if plan.output_names.count not in (0, plan.outputs.count):
-        return refused(records, &plan.output_names.count, error, fail(
-            error, VKRT_ERROR_FORMAT, "names of %lld outputs and their names",
-            <long long>plan.outputs.count))
+        return refused(records, &plan.output_names.count, error, "names of %lld outputs and their "
+                       "names", <long long>plan.outputs.count)
     return VKRT_OK
 
 
 cdef int check_at(Border* b) noexcept nogil:
     cdef const Member* inputs = b.records.any + b.inputs.first
     cdef const Member* outputs = b.records.any + b.outputs.first
-    cdef const MaybeHostArrayRow* array = (b.records.maybe_host_array
-                                           + b.execution.inputs.first)
+    cdef const MaybeHostArrayRow* array = (b.records.maybe_host_array + b.execution.inputs.first)
     cdef const Rows* sizes = b.sizes
     cdef int64_t k
-    cdef int status = VKRT_OK
     if b.execution.inputs.count != b.inputs.count:
-        return refused(b.records, &b.execution.inputs.count, b.error, fail(
-            b.error, VKRT_ERROR_FORMAT, "%lld inputs and their names",
-            <long long>b.inputs.count))
+        return wrong(b, &b.execution.inputs.count, "%lld inputs and their names",
+                     <long long>b.inputs.count)
     if b.execution.outputs.count != b.outputs.count:
-        return refused(b.records, &b.execution.outputs.count, b.error, fail(
-            b.error, VKRT_ERROR_FORMAT, "%lld outputs and their names",
-            <long long>b.outputs.count))
+        return wrong(b, &b.execution.outputs.count, "%lld outputs and their names",
+                     <long long>b.outputs.count)
     for k in range(b.inputs.count):
-        if status == VKRT_OK:
-            status = check_value(b, inputs + k, sizes, array + k, False)
+        if check_value(b, inputs + k, sizes, array + k, False):
+            return b.error.status
         if sizes != NULL:
             sizes += 1
     array = b.records.maybe_host_array + b.execution.outputs.first
     for k in range(b.outputs.count):
-        if status == VKRT_OK:
-            status = check_value(b, outputs + k, NULL, array + k, True)
-    return check_limits(b) if status == VKRT_OK else status
+        if check_value(b, outputs + k, NULL, array + k, True):
+            return b.error.status
+    return check_limits(b)
 
 
 cdef int check_value(Border* b, const Member* value, const Rows* sizes,
@@ -116,30 +97,24 @@ cdef int check_value(Border* b, const Member* value, const Rows* sizes,
     """An input or output, and the array that stands for it."""
     cdef const TensorRow* tensor = b.records.tensor + value.row
     cdef int64_t elements
-    cdef int status
     if value.which != ANY_TENSOR:
         if array.is_there:
-            return refused(b.records, &array.is_there, b.error, fail(
-                b.error, VKRT_ERROR_FORMAT, "no array of what is no tensor"))
+            return wrong(b, &array.is_there, "no array of what is no tensor")
         return VKRT_OK
     if sizes == NULL:
         sizes = &tensor.sizes
-    status = check_tensor(b, tensor, sizes)
-    if status != VKRT_OK:
-        return status
+    if check_tensor(b, tensor, sizes):
+        return b.error.status
     if not array.is_there:
         if is_output:
-            return refused(b.records, &array.is_there, b.error,
-                           fail(b.error, VKRT_ERROR_FORMAT, "an array of a tensor"))
+            return wrong(b, &array.is_there, "an array of a tensor")
         return VKRT_OK
     elements = product_of(b.records, sizes)
     if elements < 0 or elements != product_of(b.records, &array.value.sizes):
-        return refused(b.records, &array.value.sizes.count, b.error, fail(
-            b.error, VKRT_ERROR_FORMAT, "sizes of an array of %lld elements",
-            <long long>elements))
+        return wrong(b, &array.value.sizes.count, "sizes of an array of %lld elements",
+                     <long long>elements)
     if device_dtype(tensor.host_dtype) != array.value.dtype:
-        return refused(b.records, &array.value.dtype, b.error, fail(
-            b.error, VKRT_ERROR_FORMAT, "the dtype of an array of the tensor's"))
+        return wrong(b, &array.value.dtype, "the dtype of an array of the tensor's")
     return VKRT_OK
 
 
@@ -148,19 +123,15 @@ cdef int check_tensor(Border* b, const TensorRow* tensor, const Rows* sizes) noe
     cdef int64_t k
     for k in range(sizes.first, sizes.first + sizes.count):
         if numbers[k] < 0:
-            return refused(b.records, numbers + k, b.error,
-                           fail(b.error, VKRT_ERROR_FORMAT, "a size of a tensor"))
+            return wrong(b, numbers + k, "a size of a tensor")
     if not is_device_dtype(tensor.dtype):
-        return refused(b.records, &tensor.dtype, b.error,
-                       fail(b.error, VKRT_ERROR_FORMAT, "a dtype that kernels read"))
+        return wrong(b, &tensor.dtype, "a dtype that kernels read")
     if tensor.bounds.is_there and tensor.bounds.value.count != sizes.count:
-        return refused(b.records, &tensor.bounds.value.count, b.error, fail(
-            b.error, VKRT_ERROR_FORMAT, "bounds of %lld sizes", <long long>sizes.count))
+        return wrong(b, &tensor.bounds.value.count, "bounds of %lld sizes", <long long>sizes.count)
     for k in range(tensor.dynamic_dims.first,
                    tensor.dynamic_dims.first + tensor.dynamic_dims.count):
         if not 0 <= numbers[k] < sizes.count:
-            return refused(b.records, numbers + k, b.error, fail(
-                b.error, VKRT_ERROR_FORMAT, "one of %lld dimensions", <long long>sizes.count))
+            return wrong(b, numbers + k, "one of %lld dimensions", <long long>sizes.count)
     return VKRT_OK
 
 
@@ -171,12 +142,10 @@ cdef int check_limits(Border* b) noexcept nogil:
     cdef int64_t k
     for k in range(b.limits.count):
         if not is_tensor(b, limit[k].read.input) or limit[k].read.element < 0:
-            return refused(b.records, &limit[k].read.input, b.error,
-                           fail(b.error, VKRT_ERROR_FORMAT, "an element of an input"))
+            return wrong(b, &limit[k].read.input, "an element of an input")
     for k in range(b.index_limits.count):
         if not is_tensor(b, index[k].input):
-            return refused(b.records, &index[k].input, b.error,
-                           fail(b.error, VKRT_ERROR_FORMAT, "an input that is a tensor"))
+            return wrong(b, &index[k].input, "an input that is a tensor")
     return VKRT_OK
 
 

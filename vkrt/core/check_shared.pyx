@@ -5,16 +5,10 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from vkrt.core.check cimport check_method, wrong
-from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
-from vkrt.core.flat cimport refused
-from vkrt.core.records cimport (
-    BLOCK_KIND_WEIGHT,
-    BlockRow,
-    ExecutableRow,
-    SharedUseRow,
-    StorageRow,
-)
+from vkrt.core.check cimport check_method
+from vkrt.core.error cimport VKRT_OK
+from vkrt.core.flat cimport refused, wrong
+from vkrt.core.records cimport BLOCK_KIND_WEIGHT, BlockRow, ExecutableRow, SharedUseRow, StorageRow
 
 
 cdef int check_shared(const Records* records, const CompiledMethodRow* method, int64_t sources,
@@ -23,18 +17,17 @@ cdef int check_shared(const Records* records, const CompiledMethodRow* method, i
     cdef const BlockRow* block = records.block + executable.weights.blocks.first
     cdef int64_t placed = executable.weights.mapped.count, _
     cdef Rows none
-    cdef int status
     none.first = none.count = 0
-    status = check_method(records, method, &none, sources, source_bytes, error)
+    if check_method(records, method, &none, sources, source_bytes, error):
+        return error.status
     for _ in range(executable.weights.blocks.count):
         placed += block.places.count
         block += 1
     # No storage has two places.
-    if status == VKRT_OK and placed != executable.execution.storages.count:
-        return refused(records, &executable.execution.storages.count, error, fail(
-            error, VKRT_ERROR_FORMAT, "shared weights and nothing else: %lld of them have memory",
-            <long long>placed))
-    return status
+    if placed != executable.execution.storages.count:
+        return refused(records, &executable.execution.storages.count, error, "shared weights and "
+                       "nothing else: %lld of them have memory", <long long>placed)
+    return VKRT_OK
 
 
 cdef int check_uses(Check* c, const CompiledMethodRow* method, const Rows* shared) noexcept nogil:
@@ -42,21 +35,17 @@ cdef int check_uses(Check* c, const CompiledMethodRow* method, const Rows* share
     cdef const CompiledMethodRow* weights
     cdef const Rows* storages
     cdef int64_t _, k
-    cdef int status
     for _ in range(method.shared.count):
         if not 0 <= use.number < shared.count:
-            return wrong(c, &use.number, fail(c.error, VKRT_ERROR_FORMAT, "one of %lld shared "
-                                              "weights", <long long>shared.count))
+            return wrong(c, &use.number, "one of %lld shared weights", <long long>shared.count)
         weights = c.records.compiled_method + shared.first + use.number
         storages = &weights.largest.executable.execution.storages
         if use.storages.count != storages.count:
-            return wrong(c, &use.storages.count, fail(
-                c.error, VKRT_ERROR_FORMAT, "%lld shared weights", <long long>storages.count))
+            return wrong(c, &use.storages.count, "%lld shared weights", <long long>storages.count)
         for k in range(storages.count):
-            status = check_use(c, c.records.integer + use.storages.first + k,
-                               c.records.storage + storages.first + k)
-            if status != VKRT_OK:
-                return status
+            if check_use(c, c.records.integer + use.storages.first + k,
+                         c.records.storage + storages.first + k):
+                return c.error.status
         use += 1
     return VKRT_OK
 
@@ -67,8 +56,7 @@ cdef int check_use(Check* c, const int64_t* storage, const StorageRow* shared) n
     there.id = storage[0]
     if not 0 <= storage[0] < c.count or c.placed[storage[0]] \
             or memcmp(&there, &c.storages[storage[0]], sizeof(StorageRow)):
-        return wrong(c, storage, fail(
-            c.error, VKRT_ERROR_FORMAT, "a storage that is shared weight %lld, of %lld bytes, and "
-            "has no other memory", <long long>shared.id, <long long>shared.nbytes))
+        return wrong(c, storage, "a storage that is shared weight %lld, of %lld bytes, and has no "
+                     "other memory", <long long>shared.id, <long long>shared.nbytes)
     c.placed[storage[0]] = <char>(BLOCK_KIND_WEIGHT + 1)
     return VKRT_OK

@@ -4,26 +4,14 @@
 
 from libc.stdint cimport int64_t
 
-from vkrt.core.check cimport UPLOAD_SLOTS, Check, check_in_file, check_memory, wrong
+from vkrt.core.check cimport UPLOAD_SLOTS, Check, check_in_file, check_memory
 from vkrt.core.check_commands cimport check_commands, check_kernels
-from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
-from vkrt.core.flat cimport refused
+from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK
+from vkrt.core.flat cimport name_word, wrong
 from vkrt.core.records cimport (
-    BLOCK_KIND_POOL,
-    BLOCK_KIND_WEIGHT,
-    ROLE_WEIGHT,
-    BlockRow,
-    ExecutableRow,
-    PrepackBatchRow,
-    Records,
-    ReloadPlanRow,
-    ReloadRow,
-    StagedReadRow,
-    StreamedWeightRow,
-    StridedCopyRow,
-    UploadPieceRow,
-    WeightPlanRow,
-    WeightReadRow,
+    BLOCK_KIND_POOL, BLOCK_KIND_WEIGHT, ROLE_WEIGHT, BlockRow, ExecutableRow, PrepackBatchRow,
+    Records, ReloadPlanRow, ReloadRow, StagedReadRow, StreamedWeightRow, StridedCopyRow,
+    UploadPieceRow, WeightPlanRow, WeightReadRow,
 )
 from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
 
@@ -33,51 +21,36 @@ cdef int check_weights(Check* c, const ExecutableRow* executable) noexcept nogil
     cdef const WeightPlanRow* weights = &executable.weights
     cdef const WeightReadRow* read
     cdef int64_t k
-    cdef int status = VKRT_OK
     if weights.weights.count != weights.contents.count:
-        return wrong(c, &weights.contents.count,
-                     fail(c.error, VKRT_ERROR_FORMAT, "one content for each weight"))
+        return wrong(c, &weights.contents.count, "one content for each weight")
     for k in range(weights.weights.first, weights.weights.first + weights.weights.count):
-        if status == VKRT_OK:
-            status = check_weight(c, c.records.integer + k)
-        if status == VKRT_OK:
-            c.listed[c.records.integer[k]] = True
+        if check_weight(c, c.records.integer + k):
+            return c.error.status
+        c.listed[c.records.integer[k]] = True
     # Only those that are listed are made before their blocks are.
     for k in range(c.count):
-        if status == VKRT_OK and c.placed[k] and c.storages[k].role == ROLE_WEIGHT \
+        if c.placed[k] and c.storages[k].role == ROLE_WEIGHT \
                 and not c.listed[k]:
-            return wrong(c, &weights.weights.count, fail(
-                c.error, VKRT_ERROR_FORMAT, "every weight that has memory, and not that of "
-                "storage %lld alone", <long long>k))
+            return wrong(c, &weights.weights.count, "every weight that has memory, and not that "
+                         "of storage %lld alone", <long long>k)
     for k in range(weights.mapped.count):
         read = c.records.weight_read + weights.mapped.first + k
-        if status == VKRT_OK:
-            status = check_read(c, read)
-        if status != VKRT_OK:
-            return status
+        if check_read(c, read):
+            return c.error.status
         if c.placed[read.storage] or read.copy.is_there:
-            return wrong(c, &read.storage,
-                         fail(c.error, VKRT_ERROR_FORMAT, "a weight that has no other memory"))
+            return wrong(c, &read.storage, "a weight that has no other memory")
         c.placed[read.storage] = <char>(BLOCK_KIND_WEIGHT + 1)
     for k in range(weights.written.count):
         read = c.records.weight_read + weights.written.first + k
-        if status == VKRT_OK:
-            status = check_read(c, read)
-        if status == VKRT_OK:
-            status = check_memory(c, &read.storage)
-    if status == VKRT_OK:
-        status = check_prepack(c, weights)
-    if status == VKRT_OK:
-        status = check_streamed(c, weights)
-    if status == VKRT_OK:
-        status = check_reloads(c, weights, executable.execution.submissions.count)
-    return status
+        if check_read(c, read) or check_memory(c, &read.storage):
+            return c.error.status
+    return (check_prepack(c, weights) or check_streamed(c, weights)
+            or check_reloads(c, weights, executable.execution.submissions.count))
 
 
 cdef int check_weight(Check* c, const int64_t* storage) noexcept nogil:
     if not 0 <= storage[0] < c.count or c.storages[storage[0]].role != ROLE_WEIGHT:
-        return wrong(c, storage,
-                     fail(c.error, VKRT_ERROR_FORMAT, "the number of a weight's storage"))
+        return wrong(c, storage, "the number of a weight's storage")
     return VKRT_OK
 
 
@@ -86,20 +59,17 @@ cdef int check_read(Check* c, const WeightReadRow* read) noexcept nogil:
     cdef const int64_t* wrong_word = NULL
     cdef int64_t nbytes
     cdef StridedCopy copy
-    cdef int status = check_weight(c, &read.storage)
-    if status == VKRT_OK:
-        status = check_in_file(c, &read.source, &read.offset, &read.nbytes)
-    if status != VKRT_OK:
-        return status
+    if (check_weight(c, &read.storage)
+            or check_in_file(c, &read.source, &read.offset, &read.nbytes)):
+        return c.error.status
     nbytes = c.storages[read.storage].nbytes
     if c.storages[read.storage].extents.is_there:
         wrong_word = &read.storage
     elif read.tail < 0:
         wrong_word = &read.tail
     elif read.copy.is_there:
-        status = make_copy(c, &read.copy.value, &copy)
-        if status != VKRT_OK:
-            return status
+        if make_copy(c, &read.copy.value, &copy):
+            return c.error.status
         if copy.source_bytes > <size_t>read.nbytes or copy.target_bytes > <size_t>nbytes:
             wrong_word = &read.nbytes
     elif read.nbytes > nbytes:
@@ -108,8 +78,7 @@ cdef int check_read(Check* c, const WeightReadRow* read) noexcept nogil:
         wrong_word = &read.tail
     if wrong_word == NULL:
         return VKRT_OK
-    return wrong(c, wrong_word, fail(c.error, VKRT_ERROR_FORMAT, "a buffer of its bytes, not of "
-                                     "%lld", <long long>nbytes))
+    return wrong(c, wrong_word, "a buffer of its bytes, not of %lld", <long long>nbytes)
 
 
 cdef int make_copy(Check* c, const StridedCopyRow* row, StridedCopy* copy) noexcept nogil:
@@ -117,7 +86,7 @@ cdef int make_copy(Check* c, const StridedCopyRow* row, StridedCopy* copy) noexc
     if make_strided_copy(c.records.integer + row.params.first, <size_t>row.params.count,
                          row.itemsize, row.rows, copy, c.error) != VKRT_OK:
         c.error.status = VKRT_ERROR_FORMAT
-        return refused(c.records, &row.params.count, c.error, VKRT_ERROR_FORMAT)
+        return name_word(c.records, &row.params.count, c.error, VKRT_ERROR_FORMAT)
     return VKRT_OK
 
 
@@ -127,11 +96,12 @@ cdef int check_prepack(Check* c, const WeightPlanRow* weights) noexcept nogil:
     cdef const BlockRow* blocks = c.records.block + weights.blocks.first
     cdef const int64_t* block
     cdef int64_t k, n
-    cdef int status = check_kernels(c, &weights.prepack.kernels)
+    if check_kernels(c, &weights.prepack.kernels):
+        return c.error.status
     c.staging_bytes = weights.prepack.staging_bytes
     if (c.staging_bytes > 0) != (weights.prepack.batches.count > 0):
-        return wrong(c, &weights.prepack.staging_bytes, fail(
-            c.error, VKRT_ERROR_FORMAT, "bytes of staging where something passes it"))
+        return wrong(c, &weights.prepack.staging_bytes, "bytes of staging where something passes "
+                     "it")
     # A batch writes blocks that are allocated for it, or were before: all of them, or those with a
     # weight that the host writes.
     for n in range(weights.blocks.count):
@@ -141,17 +111,16 @@ cdef int check_prepack(Check* c, const WeightPlanRow* weights) noexcept nogil:
         block = c.records.integer + batch[k].blocks.first
         for n in range(batch[k].blocks.count):
             if not 0 <= block[n] < weights.blocks.count:
-                return wrong(c, block + n, fail(c.error, VKRT_ERROR_FORMAT,
-                                                "the number of a block of weights"))
+                return wrong(c, block + n, "the number of a block of weights")
             place_all(c, blocks + block[n], <char>(blocks[block[n]].kind + 1))
         for n in range(batch[k].reads.count):
-            if status == VKRT_OK:
-                status = check_staged(c, c.records.staged_read + batch[k].reads.first + n)
-        if status == VKRT_OK:
-            status = check_commands(c, &batch[k].commands, &weights.prepack.kernels)
+            if check_staged(c, c.records.staged_read + batch[k].reads.first + n):
+                return c.error.status
+        if check_commands(c, &batch[k].commands, &weights.prepack.kernels):
+            return c.error.status
     for n in range(weights.blocks.count):
         place_all(c, blocks + n, <char>(blocks[n].kind + 1))
-    return status
+    return VKRT_OK
 
 
 cdef bint has_written(const Records* records, const WeightPlanRow* weights,
@@ -173,41 +142,33 @@ cdef void place_all(Check* c, const BlockRow* block, char place) noexcept nogil:
 
 cdef int check_staged(Check* c, const StagedReadRow* read) noexcept nogil:
     cdef int64_t room = c.staging_bytes
-    cdef int status = check_in_file(c, &read.source, &read.offset, &read.nbytes)
-    if status != VKRT_OK:
-        return status
+    if check_in_file(c, &read.source, &read.offset, &read.nbytes):
+        return c.error.status
     if read.staging_offset < 0 or read.zeros < 0 or read.staging_offset > room \
             or read.nbytes > room - read.staging_offset \
             or read.zeros > room - read.staging_offset - read.nbytes:
-        return wrong(c, &read.staging_offset, fail(
-            c.error, VKRT_ERROR_FORMAT, "a part of %lld bytes of staging", <long long>room))
+        return wrong(c, &read.staging_offset, "a part of %lld bytes of staging", <long long>room)
     return VKRT_OK
 
 
 # Weights that come in every run
 
-
 cdef int check_streamed(Check* c, const WeightPlanRow* weights) noexcept nogil:
     cdef const StreamedWeightRow* streamed = c.records.streamed_weight + weights.streamed.first
     cdef int64_t slot_bytes = weights.upload_bytes // UPLOAD_SLOTS, _, n
-    cdef int status
     if weights.upload_bytes < 0:
-        return wrong(c, &weights.upload_bytes, fail(c.error, VKRT_ERROR_FORMAT, "bytes"))
+        return wrong(c, &weights.upload_bytes, "bytes")
     for _ in range(weights.streamed.count):
-        status = check_read(c, &streamed.read)
-        if status != VKRT_OK:
-            return status
+        if check_read(c, &streamed.read):
+            return c.error.status
         if c.placed[streamed.read.storage] != BLOCK_KIND_POOL + 1:
-            return wrong(c, &streamed.read.storage,
-                         fail(c.error, VKRT_ERROR_FORMAT, "a weight with a place in the pool"))
+            return wrong(c, &streamed.read.storage, "a weight with a place in the pool")
         if (streamed.pieces.count > 0) != (slot_bytes > 0):
-            return wrong(c, &streamed.pieces.count,
-                         fail(c.error, VKRT_ERROR_FORMAT, "pieces where there is staging"))
+            return wrong(c, &streamed.pieces.count, "pieces where there is staging")
         for n in range(streamed.pieces.count):
-            status = check_piece(c, &streamed.read,
-                                 c.records.upload_piece + streamed.pieces.first + n, slot_bytes)
-            if status != VKRT_OK:
-                return status
+            if check_piece(c, &streamed.read,
+                           c.records.upload_piece + streamed.pieces.first + n, slot_bytes):
+                return c.error.status
         streamed += 1
     return VKRT_OK
 
@@ -233,13 +194,11 @@ cdef int check_piece(Check* c, const WeightReadRow* read, const UploadPieceRow* 
         fits = piece.nbytes <= piece.target_bytes
     if fits:
         return check_in_file(c, &read.source, &piece.offset, &piece.nbytes)
-    return wrong(c, &piece.target, fail(
-        c.error, VKRT_ERROR_FORMAT, "a part of the weight of %lld bytes, %lld bytes at most",
-        <long long>nbytes, <long long>slot_bytes))
+    return wrong(c, &piece.target, "a part of the weight of %lld bytes, %lld bytes at most",
+                 <long long>nbytes, <long long>slot_bytes)
 
 
-cdef int check_reloads(Check* c, const WeightPlanRow* weights,
-                       int64_t submissions) noexcept nogil:
+cdef int check_reloads(Check* c, const WeightPlanRow* weights, int64_t submissions) noexcept nogil:
     """Every streamed weight comes once in a run, and submissions wait for some of them."""
     cdef const ReloadPlanRow* plan = &weights.reloads.value
     cdef const int64_t* needed = c.records.integer + plan.needed.first
@@ -247,22 +206,18 @@ cdef int check_reloads(Check* c, const WeightPlanRow* weights,
     cdef int64_t count = weights.streamed.count, before = 0, k
     if not weights.reloads.is_there:
         if count:
-            return wrong(c, &weights.streamed.count, fail(
-                c.error, VKRT_ERROR_FORMAT, "no streamed weight where nothing is reloaded"))
+            return wrong(c, &weights.streamed.count, "no streamed weight where nothing is reloaded")
         return VKRT_OK
     if count == 0 or submissions == 0 or plan.reloads.count != count \
             or plan.needed.count != submissions:
-        return wrong(c, &plan.needed.count, fail(
-            c.error, VKRT_ERROR_FORMAT, "%lld reloads and %lld submissions", <long long>count,
-            <long long>submissions))
+        return wrong(c, &plan.needed.count, "%lld reloads and %lld submissions", <long long>count,
+                     <long long>submissions)
     for k in range(submissions):
         if not before <= needed[k] <= count or k == submissions - 1 and needed[k] != count:
-            return wrong(c, needed + k, fail(c.error, VKRT_ERROR_FORMAT,
-                                             "numbers that grow to %lld", <long long>count))
+            return wrong(c, needed + k, "numbers that grow to %lld", <long long>count)
         before = needed[k]
     for k in range(count):
         if not 0 <= reload[k].ahead <= 1 or not reload[k].ahead - 1 <= reload[k].after \
                 < submissions:
-            return wrong(c, &reload[k].after, fail(c.error, VKRT_ERROR_FORMAT,
-                                                   "a moment of this run or the last one"))
+            return wrong(c, &reload[k].after, "a moment of this run or the last one")
     return VKRT_OK

@@ -13,9 +13,7 @@ cdef bint is_converted(int64_t dtype) noexcept nogil:
 
 cdef int narrow_integers(const char* source, int32_t* target, size_t count, int64_t number,
                          Error* error) noexcept nogil:
-    cdef int64_t low = 0
-    cdef int64_t high = 0
-    cdef int64_t value
+    cdef int64_t low = 0, high = 0, value
     cdef size_t i
     for i in range(count):
         memcpy(&value, source + 8 * i, 8)

@@ -58,7 +58,7 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
         return error.status
     for i in range(count):
         share_handles(handles, others[i])
-    if (bind_activations(execution, memory, error)
+    return (bind_activations(execution, memory, error)
             or place_external(&execution.external, handles, binding, error)
             or make_command_pool(execution.device, False, &execution.pool, error)
             or open_submission(execution.device, &execution.submission, error)
@@ -67,9 +67,8 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
                 execution.records.submission_record + execution.plan.submissions.first,
                 execution.plan.submissions.count, execution.kernels, &execution.sets, error)
             or record_plan(&execution.pool, handles, execution.records, execution.plan,
-                           execution.kernels, &execution.sets, NULL, &execution.recording, error)):
-        return error.status
-    return record_external(handles, binding, &execution.pool, &execution.external, error)
+                           execution.kernels, &execution.sets, NULL, &execution.recording, error)
+            or record_external(handles, binding, &execution.pool, &execution.external, error))
 
 
 cdef int bind_execution(Execution* execution, const Handles* const* others, size_t count,
@@ -82,7 +81,6 @@ cdef int bind_execution(Execution* execution, const Handles* const* others, size
 
 
 # Runs
-
 
 cdef int run_recording(Execution* execution, const Recording* recording, const Handles* handles,
                        const Host* host, bint skips, Error* error) noexcept nogil:
@@ -127,8 +125,7 @@ cdef void leave(Execution* execution, const SemaphoreList* signals, bint has_no_
     has_no_fence = has_no_fence and fence != NULL
     if signals == NULL and not has_no_fence:
         return
-    if submit_batch(execution.device, False, NULL, NULL, signals, fence,
-                    &error) == VKRT_OK:
+    if submit_batch(execution.device, False, NULL, NULL, signals, fence, &error) == VKRT_OK:
         execution.submission.pending = True
     elif error.status in (VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED):
         return  # which is at work on nothing
@@ -145,9 +142,8 @@ cdef int run_between(Execution* execution, const Host* host, const SemaphoreList
         return error.status
     if signals[0] == NULL and execution.external.copy_out.handle == NULL:
         return VKRT_OK
-    if hand_back(execution, signals, error):
-        return error.status
-    return finish_submission(&execution.submission, host.poll, host.poll_data, error)
+    return (hand_back(execution, signals, error)
+            or finish_submission(&execution.submission, host.poll, host.poll_data, error))
 
 
 cdef int run_execution(Execution* execution, const Host* host, const SemaphoreList* waits,
@@ -208,7 +204,6 @@ cdef bint is_on_device(const Execution* execution) noexcept nogil:
 
 # Ends
 
-
 cdef bint is_at_work(const Execution* execution) noexcept nogil:
     # In a forked child the run is the parent's.
     if execution.device == NULL or execution.device.calls.inherited:
@@ -228,7 +223,7 @@ cdef int wait_for_execution(Execution* execution, Poll poll, void* data,
                             Error* error) noexcept nogil:
     if not is_at_work(execution):
         return VKRT_OK
-    if (execution.streamer != NULL and rest_streamer(execution.streamer, poll, data, error)):
+    if execution.streamer != NULL and rest_streamer(execution.streamer, poll, data, error):
         return error.status
     return finish_submission(&execution.submission, poll, data, error)
 
@@ -238,11 +233,9 @@ cdef void unbind_execution(Execution* execution) noexcept nogil:
     wait_for_execution(execution, NULL, NULL, &error)
     close_recording(&execution.recording)
     close_external(&execution.external)
-    if execution.pool.device != NULL:
-        close_command_pool(&execution.pool)
+    close_command_pool(&execution.pool)
     close_submission(&execution.submission)
-    if execution.sets.device != NULL:
-        close_descriptor_pool(&execution.sets)
+    close_descriptor_pool(&execution.sets)
     close_handles(&execution.handles)
     memset(&execution.pool, 0, sizeof(execution.pool))
     memset(&execution.sets, 0, sizeof(execution.sets))

@@ -24,8 +24,7 @@ from vkrt.core.vulkan cimport VkBuffer
 # A part of a VkBuffer of the host's
 cdef struct ExternalBuffer:
     VkBuffer handle
-    uint64_t offset
-    uint64_t nbytes
+    uint64_t offset, nbytes
 
 
 # A buffer that kernels read and write in the place of a whole storage
@@ -58,8 +57,7 @@ cdef struct ExternalIO:
     # Of the places of the binding
     Buffer* buffers
     # Without a handle where nothing is copied
-    CommandBuffer copy_in
-    CommandBuffer copy_out
+    CommandBuffer copy_in, copy_out
 
 
 # Puts the buffers that are used in place there. Balance with `close_external`, also where it

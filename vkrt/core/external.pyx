@@ -108,11 +108,10 @@ cdef int record_external(const Handles* handles, const IOBinding* binding, Comma
                          ExternalIO* external, Error* error) noexcept nogil:
     if binding == NULL:
         return VKRT_OK
-    if record_copies(&external.copy_in, handles, binding.copies_in, binding.copy_in_count, True,
-                     pool, error):
-        return error.status
-    return record_copies(&external.copy_out, handles, binding.copies_out, binding.copy_out_count,
-                         False, pool, error)
+    return (record_copies(&external.copy_in, handles, binding.copies_in, binding.copy_in_count,
+                          True, pool, error)
+            or record_copies(&external.copy_out, handles, binding.copies_out,
+                             binding.copy_out_count, False, pool, error))
 
 
 cdef const CommandBuffer* recorded(const CommandBuffer* commands) noexcept nogil:
@@ -134,10 +133,8 @@ cdef int end_external(ExternalIO* external, const SemaphoreList* signals, const 
 
 
 cdef void close_external(ExternalIO* external) noexcept nogil:
-    if external.copy_in.pool != NULL:
-        close_command_buffer(&external.copy_in)
-    if external.copy_out.pool != NULL:
-        close_command_buffer(&external.copy_out)
+    close_command_buffer(&external.copy_in)
+    close_command_buffer(&external.copy_out)
     # The structs alone: the buffers are the host's.
     free(external.buffers)
     memset(external, 0, sizeof(external[0]))

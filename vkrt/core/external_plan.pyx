@@ -9,8 +9,8 @@ from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.records cimport (
-    COMMAND_COPY, COMMAND_DISPATCH, ROLE_ACTIVATION, BindingRow, CopyCommandRow,
-    DispatchCommandRow, HostArrayRow, MaybeHostArrayRow, Rows, StorageRow, SubmissionRecordRow,
+    COMMAND_COPY, COMMAND_DISPATCH, ROLE_ACTIVATION, BindingRow, CopyCommandRow, DispatchCommandRow,
+    HostArrayRow, MaybeHostArrayRow, Rows, StorageRow, SubmissionRecordRow,
 )
 from vkrt.core.vulkan cimport VK_NULL_HANDLE, VkBuffer
 
@@ -25,8 +25,7 @@ cdef enum:
 # Bytes of a VkBuffer: those of a tensor, or what a run writes of an output
 cdef struct Span:
     VkBuffer handle
-    uint64_t first
-    uint64_t nbytes
+    uint64_t first, nbytes
 
 
 # What is known while the use of buffers is planned
@@ -95,8 +94,7 @@ cdef void flag_storages(Search* search) noexcept nogil:
 cdef int tensor_of(const Records* records, const HostArrayRow* array, const ExternalBuffer* buffer,
                    const char* label, int64_t number, Span* tensor, Error* error) noexcept nogil:
     """The bytes of the elements of an array, without padding: so many the buffer has at least."""
-    cdef char[GROUPED] expected
-    cdef char[GROUPED] had
+    cdef char[GROUPED] expected, had
     tensor.handle, tensor.first = buffer.handle, buffer.offset
     tensor.nbytes = <uint64_t>(product_of(records, &array.sizes) * itemsize_of(array.dtype))
     if buffer.nbytes < tensor.nbytes:

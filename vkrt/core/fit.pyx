@@ -8,31 +8,15 @@ become the device's. Features are looked at when pipelines are created.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 
 from vkrt.core.check cimport find_module
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, Error, fail
+from vkrt.core.flat cimport is_text
 from vkrt.core.fit cimport DeviceLimits, Requirements
 from vkrt.core.records cimport (
-    COMMAND_DISPATCH,
-    BindingRow,
-    BlockRow,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    DispatchCommandRow,
-    ExecutableRow,
-    ExecutionPlanRow,
-    Integers2Row,
-    KernelRow,
-    Member,
-    ModuleRow,
-    PlaceRow,
-    PrepackBatchRow,
-    Records,
-    Rows,
-    StorageRow,
-    SubmissionRecordRow,
-    Text,
+    COMMAND_DISPATCH, BindingRow, BlockRow, CompiledMethodRow, CompiledShapeRow, DispatchCommandRow,
+    ExecutableRow, ExecutionPlanRow, Integers2Row, KernelRow, Member, ModuleRow, PlaceRow,
+    PrepackBatchRow, Records, Rows, StorageRow, SubmissionRecordRow, Text,
 )
 
 cdef enum:
@@ -67,25 +51,21 @@ cdef int fit_method(const Records* records, const CompiledMethodRow* method,
                                          + executable.weights.prepack.batches.first)
     cdef const StorageRow* storages = records.storage + executable.execution.storages.first
     cdef int64_t k
-    cdef int status
     f.records, f.executable, f.limits = records, executable, limits
     f.type_bits, f.error = type_bits, error
-    status = fit_ways(&f)
-    if status == VKRT_OK:
-        status = fit_kernels(&f, &executable.weights.prepack.kernels)
+    if fit_ways(&f) or fit_kernels(&f, &executable.weights.prepack.kernels):
+        return error.status
     for k in range(executable.weights.prepack.batches.count):
-        if status == VKRT_OK:
-            status = fit_commands(&f, &batch[k].commands)
-    if status == VKRT_OK:
-        status = fit_blocks(&f, &executable.weights.blocks, storages)
-    if status == VKRT_OK:
-        status = fit_blocks(&f, &executable.states.blocks, storages)
-    if status == VKRT_OK:
-        status = fit_execution(&f, &executable.execution)
+        if fit_commands(&f, &batch[k].commands):
+            return error.status
+    if (fit_blocks(&f, &executable.weights.blocks, storages)
+            or fit_blocks(&f, &executable.states.blocks, storages)
+            or fit_execution(&f, &executable.execution)):
+        return error.status
     for k in range(method.others.count):
-        if status == VKRT_OK:
-            status = fit_execution(&f, &shape[k].execution)
-    return status
+        if fit_execution(&f, &shape[k].execution):
+            return error.status
+    return VKRT_OK
 
 
 cdef int fit_ways(Fit* f) noexcept nogil:
@@ -108,24 +88,21 @@ cdef int fit_execution(Fit* f, const ExecutionPlanRow* execution) noexcept nogil
     cdef const SubmissionRecordRow* submission = (f.records.submission_record
                                                   + execution.submissions.first)
     cdef int64_t k
-    cdef int status = fit_kernels(f, &execution.kernels)
+    if fit_kernels(f, &execution.kernels):
+        return f.error.status
     for k in range(execution.submissions.count):
-        if status == VKRT_OK:
-            status = fit_commands(f, &submission[k].commands)
-    return (fit_blocks(f, &execution.blocks, f.records.storage + execution.storages.first)
-            if status == VKRT_OK else status)
+        if fit_commands(f, &submission[k].commands):
+            return f.error.status
+    return fit_blocks(f, &execution.blocks, f.records.storage + execution.storages.first)
 
 
 # Kernels and commands
-
 
 cdef int fit_kernels(Fit* f, const Rows* kernels) noexcept nogil:
     cdef const KernelRow* kernel = f.records.kernel + kernels.first
     cdef const Integers2Row* pair
     cdef int64_t invocations, most, k, n
-    cdef int status
-    most = min(f.limits.max_compute_work_group_invocations,
-               f.limits.max_compute_work_group_size[0])
+    most = min(f.limits.max_compute_work_group_invocations, f.limits.max_compute_work_group_size[0])
     for k in range(kernels.count):
         invocations = 1
         pair = f.records.integers_2 + kernel[k].constants.first
@@ -136,9 +113,8 @@ cdef int fit_kernels(Fit* f, const Rows* kernels) noexcept nogil:
             return fail(f.error, VKRT_ERROR_UNSUPPORTED,
                         "workgroups of %lld invocations, of which the device has %lld",
                         <long long>invocations, <long long>most)
-        status = fit_module(f, find_module(f.records, &kernel[k].shader))
-        if status != VKRT_OK:
-            return status
+        if fit_module(f, find_module(f.records, &kernel[k].shader)):
+            return f.error.status
     return VKRT_OK
 
 
@@ -162,18 +138,10 @@ cdef int fit_module(Fit* f, const ModuleRow* module) noexcept nogil:
     return VKRT_OK
 
 
-cdef bint is_text(const Records* records, const Text* text, const char* expected) noexcept nogil:
-    cdef int64_t count = 0
-    while expected[count]:
-        count += 1
-    return text.count == count and not memcmp(records.texts + text.first, expected, <size_t>count)
-
-
 cdef int fit_commands(Fit* f, const Rows* commands) noexcept nogil:
     cdef const Member* command = f.records.command + commands.first
     cdef const DispatchCommandRow* dispatch
     cdef int64_t k, n
-    cdef int status
     for k in range(commands.count):
         if command[k].which != COMMAND_DISPATCH:
             continue
@@ -185,9 +153,8 @@ cdef int fit_commands(Fit* f, const Rows* commands) noexcept nogil:
                             <long long>dispatch.groups[0], <long long>dispatch.groups[1],
                             <long long>dispatch.groups[2])
         for n in range(dispatch.bindings.count):
-            status = fit_binding(f, f.records.binding + dispatch.bindings.first + n)
-            if status != VKRT_OK:
-                return status
+            if fit_binding(f, f.records.binding + dispatch.bindings.first + n):
+                return f.error.status
     return VKRT_OK
 
 
@@ -221,15 +188,12 @@ cdef int fit_binding(Fit* f, const BindingRow* binding) noexcept nogil:
 
 # Memory
 
-
 cdef int fit_blocks(Fit* f, const Rows* blocks, const StorageRow* storages) noexcept nogil:
     cdef const BlockRow* block = f.records.block + blocks.first
     cdef int64_t k
-    cdef int status
     for k in range(blocks.count):
-        status = fit_block(f, block + k, storages, f.type_bits + blocks.first + k)
-        if status != VKRT_OK:
-            return status
+        if fit_block(f, block + k, storages, f.type_bits + blocks.first + k):
+            return f.error.status
     return VKRT_OK
 
 
@@ -240,7 +204,6 @@ cdef int fit_block(Fit* f, const BlockRow* block, const StorageRow* storages,
     cdef Requirements needed
     cdef bint has_buffers = False, has_images = False
     cdef int64_t granularity = f.executable.granularity, _
-    cdef int status
     if block.nbytes > f.limits.max_memory_allocation_size:
         return fail(f.error, VKRT_ERROR_UNSUPPORTED,
                     "it allocates %lld bytes at once, and the device %lld at most",
@@ -251,10 +214,8 @@ cdef int fit_block(Fit* f, const BlockRow* block, const StorageRow* storages,
             has_images = True
         else:
             has_buffers = True
-        status = f.limits.requirements_of(f.limits.data, storages + place.storage, &needed,
-                                          f.error)
-        if status != VKRT_OK:
-            return status
+        if f.limits.requirements_of(f.limits.data, storages + place.storage, &needed, f.error):
+            return f.error.status
         if needed.nbytes > place.nbytes or place.offset % max(needed.alignment, <int64_t>1) \
                 or block.alignment % max(needed.alignment, <int64_t>1):
             return fail(f.error, VKRT_ERROR_UNSUPPORTED, "it has %lld bytes at %lld where the "

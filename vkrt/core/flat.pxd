@@ -16,8 +16,19 @@ cdef extern from * nogil:
     typedef struct {
         const char *name; int kind, width, table, first, count, is_plain, is_leaf;
     } VkrtType;
+    int vkrt_name_word(const void *records, const void *word, VkrtError *error, int status);
+    /* Says which word of which row is wrong, and what is expected there: VKRT_ERROR_FORMAT. */
+    #define VKRT_REFUSED(records, word, error, ...) \\
+        vkrt_name_word(records, word, error, VKRT_FAIL(error, VKRT_ERROR_FORMAT, __VA_ARGS__))
+    #define VKRT_WRONG(check, word, ...) \\
+        VKRT_REFUSED((check)->records, word, (check)->error, __VA_ARGS__)
     #endif
     """
+    int refused "VKRT_REFUSED"(const Records* records, const void* word, Error* error,
+                               const char* form, ...) noexcept
+    # The same of any struct with fields of the names `records` and `error`
+    int wrong "VKRT_WRONG"(void* check, const void* word, const char* form, ...) noexcept
+
     enum:
         INT "VKRT_INT"
         FLAG "VKRT_FLAG"
@@ -56,10 +67,13 @@ cdef enum:
 cdef extern int open_records "vkrt_open_records"(
     const void* data, size_t nbytes, Records* records, Error* error) noexcept nogil
 cdef extern uint64_t checksum_of "vkrt_checksum"(const void* data, size_t nbytes) noexcept nogil
-cdef extern int refused "vkrt_refused"(
-    const Records* records, const void* word, Error* error, int status) noexcept nogil
+# Where the text of `error` says what is expected: puts the word before it, and returns `status`.
+cdef extern int name_word "vkrt_name_word"(
+    const void* records, const void* word, Error* error, int status) noexcept nogil
 cdef extern bint equal_texts "vkrt_equal_texts"(
     const Records* records, const Text* a, const Text* b) noexcept nogil
+cdef extern bint is_text "vkrt_is_text"(
+    const Records* records, const Text* text, const char* expected) noexcept nogil
 
 # For those who make and read records of any type
 cdef extern const char* records_magic "vkrt_records_magic"() noexcept nogil

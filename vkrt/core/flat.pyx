@@ -8,24 +8,12 @@ tables, and no row is referred to twice. What numbers mean is checked by `vkrt.c
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset, strlen
 
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_OK, Error, fail
 from vkrt.core.flat cimport (
-    FLAG,
-    FLOAT,
-    INT,
-    MOST_DEPTH,
-    NONE,
-    OPTIONAL,
-    RECORD,
-    RECORDS_HEADER,
-    RECORDS_VERSION,
-    ROWS,
-    TEXT,
-    UNION,
-    Part,
-    Type,
+    FLAG, FLOAT, INT, MOST_DEPTH, NONE, OPTIONAL, RECORD, RECORDS_HEADER, RECORDS_VERSION, ROWS,
+    TEXT, UNION, Part, Type,
 )
 from vkrt.core.records cimport LAYOUT, TABLES, Member, Records, Rows, Text
 
@@ -98,7 +86,6 @@ cdef int open_records(const void* data, size_t nbytes, Records* records,
     cdef uint32_t version, layout
     cdef uint64_t checksum
     cdef const char* bytes_ = <const char*>data
-    cdef int status
     assert_words(sizeof(Rows), 2)
     assert_words(sizeof(Text), 2)
     assert_words(sizeof(Member), 2)
@@ -115,9 +102,8 @@ cdef int open_records(const void* data, size_t nbytes, Records* records,
         return fail(error, VKRT_ERROR_FORMAT, "another version of vkrt has made it")
     if nbytes % 8 or checksum_of(bytes_ + RECORDS_HEADER, nbytes - RECORDS_HEADER) != checksum:
         return fail(error, VKRT_ERROR_FORMAT, "it is damaged: the checksum is another")
-    status = find_tables(bytes_, nbytes, records, error)
-    if status != VKRT_OK:
-        return status
+    if find_tables(bytes_, nbytes, records, error):
+        return error.status
     memset(&walk, 0, sizeof(walk))
     walk.records, walk.error = records, error
     return check_all(&walk)
@@ -157,9 +143,9 @@ cdef int find_tables(const char* data, size_t nbytes, Records* records,
 cdef int check_all(Walk* walk) noexcept nogil:
     """Checks what the outermost record refers to, and that this is everything."""
     cdef const char* name = "texts"
-    cdef int status = take_rows(walk, table_of_root(), 0, 1, NULL), table
-    if status != VKRT_OK:
-        return status
+    cdef int table
+    if take_rows(walk, TYPES, 0, 1, NULL):  # the first type of all is that of the outermost record
+        return walk.error.status
     for table in range(TABLES):
         if table:
             name = table_type(table).name
@@ -171,36 +157,27 @@ cdef int check_all(Walk* walk) noexcept nogil:
     return VKRT_OK
 
 
-cdef const Type* table_of_root() noexcept nogil:
-    # The first type of all
-    return TYPES
-
-
 cdef int take_rows(Walk* walk, const Type* kind, int64_t first, int64_t count,
                    const int64_t* at) noexcept nogil:
     """Checks rows of a table, which follow those that were referred to before; `at` refers to
     them."""
     cdef const int64_t* words
     cdef int64_t _
-    cdef int status
     if first != walk.done[kind.table] or count < 0 \
             or count > walk.records.counts[kind.table] - first:
-        return refused(walk.records, at, walk.error, fail(
-            walk.error, VKRT_ERROR_FORMAT, "rows from %lld on of the %lld of '%s', not %lld",
-            <long long>walk.done[kind.table], <long long>walk.records.counts[kind.table],
-            kind.name, <long long>count))
+        return wrong(walk, at, "rows from %lld on of the %lld of '%s', not %lld",
+                     <long long>walk.done[kind.table], <long long>walk.records.counts[kind.table],
+                     kind.name, <long long>count)
     walk.done[kind.table] += count
     if kind.is_plain:
         return VKRT_OK
     if walk.depth == MOST_DEPTH:
-        return refused(walk.records, at, walk.error, fail(
-            walk.error, VKRT_ERROR_FORMAT, "records in one another %d times at most", MOST_DEPTH))
+        return wrong(walk, at, "records in one another %d times at most", MOST_DEPTH)
     walk.depth += 1
     words = words_of(walk.records, kind.table) + first * kind.width
     for _ in range(count):
-        status = check_value(walk, kind, words)
-        if status != VKRT_OK:
-            return status
+        if check_value(walk, kind, words):
+            return walk.error.status
         words += kind.width
     walk.depth -= 1
     return VKRT_OK
@@ -209,14 +186,13 @@ cdef int take_rows(Walk* walk, const Type* kind, int64_t first, int64_t count,
 cdef int check_value(Walk* walk, const Type* kind, const int64_t* at) noexcept nogil:
     """Checks the words of a value, and the rows that it refers to."""
     cdef const Part* parts = PARTS + kind.first
-    cdef int part, status
+    cdef int part
     if kind.kind == INT or kind.kind == FLOAT:
         return VKRT_OK
     if kind.kind == RECORD:
         for part in range(kind.count):
-            status = check_value(walk, TYPES + parts[part].type, at)
-            if status != VKRT_OK:
-                return status
+            if check_value(walk, TYPES + parts[part].type, at):
+                return walk.error.status
             at += TYPES[parts[part].type].width
         return VKRT_OK
     if kind.kind == ROWS:
@@ -227,8 +203,7 @@ cdef int check_value(Walk* walk, const Type* kind, const int64_t* at) noexcept n
         return check_optional(walk, kind, at)
     cdef int below = 2 if kind.kind == FLAG else 1 if kind.kind == NONE else kind.count
     if at[0] < 0 or at[0] >= below:
-        return refused(walk.records, at, walk.error,
-                       fail(walk.error, VKRT_ERROR_FORMAT, "a number below %d", below))
+        return wrong(walk, at, "a number below %d", below)
     if kind.kind == UNION:
         return take_rows(walk, TYPES + parts[at[0]].type, at[1], 1, at + 1)
     return VKRT_OK
@@ -240,22 +215,18 @@ cdef int check_optional(Walk* walk, const Type* kind, const int64_t* at) noexcep
         return check_value(walk, TYPES + PARTS[kind.first].type, at + 1)
     for word in range(kind.width):
         if at[word]:
-            return refused(walk.records, at + word, walk.error, fail(
-                walk.error, VKRT_ERROR_FORMAT, "1 before something, or 0 and zeros"))
+            return wrong(walk, at + word, "1 before something, or 0 and zeros")
     return VKRT_OK
 
 
 cdef int take_text(Walk* walk, const int64_t* at) noexcept nogil:
     cdef int64_t first = at[0], count = at[1]
     if first != walk.done[0] or count < 0 or count > walk.records.counts[0] - first:
-        return refused(walk.records, at, walk.error, fail(
-            walk.error, VKRT_ERROR_FORMAT, "a text from byte %lld on of the %lld of texts, not "
-            "%lld bytes", <long long>walk.done[0], <long long>walk.records.counts[0],
-            <long long>count))
+        return wrong(walk, at, "a text from byte %lld on of the %lld of texts, not %lld bytes",
+                     <long long>walk.done[0], <long long>walk.records.counts[0], <long long>count)
     walk.done[0] += count
     if not is_utf8(<const unsigned char*>walk.records.texts + first, count):
-        return refused(walk.records, at, walk.error, fail(
-            walk.error, VKRT_ERROR_FORMAT, "the first byte of a text in UTF-8"))
+        return wrong(walk, at, "the first byte of a text in UTF-8")
     return VKRT_OK
 
 
@@ -294,9 +265,15 @@ cdef bint equal_texts(const Records* records, const Text* a, const Text* b) noex
                                              <size_t>a.count)
 
 
-cdef int refused(const Records* records, const void* word, Error* error,
-                 int status) noexcept nogil:
+cdef bint is_text(const Records* records, const Text* text, const char* expected) noexcept nogil:
+    cdef size_t length = strlen(expected)
+    return (<size_t>text.count == length
+            and memcmp(records.texts + text.first, expected, length) == 0)
+
+
+cdef int name_word(const void* tables, const void* word, Error* error, int status) noexcept nogil:
     """Says where the word is that is not what `error` says is expected; returns `status`."""
+    cdef const Records* records = <const Records*>tables
     cdef char[240] expected
     cdef const int64_t* first
     cdef uintptr_t at = <uintptr_t>word, start
@@ -324,8 +301,7 @@ cdef int refused(const Records* records, const void* word, Error* error,
     return status
 
 
-cdef void write_path(Error* error, size_t* written, const Type* kind,
-                     int64_t word) noexcept nogil:
+cdef void write_path(Error* error, size_t* written, const Type* kind, int64_t word) noexcept nogil:
     """Appends the names that lead to a word of a row."""
     cdef const Part* part = PARTS + kind.first
     cdef const char* between = ", "

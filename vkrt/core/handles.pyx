@@ -12,8 +12,7 @@ from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
 from vkrt.core.resource cimport (
     COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, close_buffer,
-    close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view,
-    make_image,
+    close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view, make_image,
 )
 from vkrt.core.vulkan cimport VkExtent3D, VkFormat, VkMemoryRequirements
 
@@ -161,15 +160,12 @@ cdef void share_handle(Handles* handles, int64_t storage, const Handles* others,
     handles.items[storage] = others.items[there]
 
 
-cdef bint same_storage(const StorageRow* one, const StorageRow* other) noexcept nogil:
-    """Words that mean nothing are zero, so that equal rows are equal bytes."""
-    return memcmp(one, other, sizeof(StorageRow)) == 0
-
-
 cdef void share_handles(Handles* handles, const Handles* others) noexcept nogil:
     cdef int64_t i
     for i in range(min(handles.count, others.count)):
-        if has_handle(others, i) and same_storage(handles.storages + i, others.storages + i):
+        # Words that mean nothing are zero, so that equal rows are equal bytes.
+        if has_handle(others, i) and memcmp(handles.storages + i, others.storages + i,
+                                            sizeof(StorageRow)) == 0:
             share_handle(handles, i, others, i)
 
 
@@ -198,8 +194,7 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
     cdef int64_t i
     cdef TexelView* made
     cdef const Buffer* buffer
-    cdef uint64_t offset
-    cdef uint64_t nbytes = part.nbytes
+    cdef uint64_t offset, nbytes = part.nbytes
     for i in range(handles.view_count):
         made = &handles.views[i]
         if made.format == format and memcmp(&made.range, part, sizeof(RangeRow)) == 0:

@@ -23,15 +23,13 @@ ctypedef int (*RunHostKernel)(void* data, int64_t submission, bint skipped,
 
 # Seconds on the clock of the system that only goes forward (CLOCK_MONOTONIC)
 cdef struct StepTime:
-    double start
-    double seconds
+    double start, seconds
 
 
 # Notes when the kernels and branches of a run took how long, those that are skipped included.
 cdef struct HostClock:
     StepTime* times
-    int64_t count
-    int64_t room
+    int64_t count, room
 
 
 # All zeros: a host that is asked nothing

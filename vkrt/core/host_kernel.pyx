@@ -72,8 +72,7 @@ cdef bint is_skipping(const Handles* handles, const HostKernelRow* kernel) noexc
     return False
 
 
-cdef int invalidate_arrays(const Handles* handles, const Rows* arrays,
-                           Error* error) noexcept nogil:
+cdef int invalidate_arrays(const Handles* handles, const Rows* arrays, Error* error) noexcept nogil:
     cdef int64_t i
     for i in range(arrays.first, arrays.first + arrays.count):
         if invalidate_range(handles, &handles.records.host_array[i].range, error):
@@ -123,11 +122,10 @@ cdef int run_or_skip(const Host* host, Reader* reader, const Handles* handles,
     if branch:
         skipping[0] = is_skipping(handles, kernel)
         return VKRT_OK
-    if (read_rows(reader, handles, kernel, host.poll, host.poll_data, error)
-            if kernel.table.is_there
-            else call_host(host, handles.records, kernel, number, False, error)):
-        return error.status
-    return flush_arrays(handles, &kernel.writes, error)
+    return ((read_rows(reader, handles, kernel, host.poll, host.poll_data, error)
+             if kernel.table.is_there
+             else call_host(host, handles.records, kernel, number, False, error))
+            or flush_arrays(handles, &kernel.writes, error))
 
 
 cdef int run_host_kernel(const Host* host, Reader* reader, const Handles* handles,

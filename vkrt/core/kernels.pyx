@@ -4,9 +4,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memset
 
-from vkrt.core.error cimport (
-    VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
-)
+from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.check cimport find_module
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.pipeline cimport (
@@ -111,7 +109,7 @@ cdef int add_recipe(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
                     ShaderModule* module, PipelineBatch* batch, Error* error) noexcept nogil:
     """What the pipeline of a kernel is made of; the module has to outlive the batch's work."""
     cdef const Records* records = kernels.records
-    cdef const ModuleRow* row_of_module = find_module(records, &row.shader)
+    cdef const ModuleRow* source = find_module(records, &row.shader)
     cdef Constant[MAX_CONSTANTS] constants
     cdef size_t count = <size_t>row.constants.count
     cdef const uint32_t* words
@@ -120,26 +118,22 @@ cdef int add_recipe(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
     cdef int64_t i
     cdef int status
     kernel.row = row
-    if row_of_module == NULL or row.constants.count > MAX_CONSTANTS:
+    if source == NULL or row.constants.count > MAX_CONSTANTS:
         return fail(error, VKRT_ERROR_FORMAT, b"shader %.*s: the file has no module of it, or it "
                     b"has %lld constants", <int>row.shader.count, records.texts + row.shader.first,
                     <long long>row.constants.count)
     for i in range(row.constants.count):
         constants[i].id = <uint32_t>records.integers_2[row.constants.first + i].items[0]
         constants[i].value = <uint32_t>records.integers_2[row.constants.first + i].items[1]
-    if get_layout(kernels, row_of_module, &kernel.layout, error):
-        return error.status
-    words, nbytes = <const uint32_t*>(kernels.data + row_of_module.offset), <size_t>(
-        row_of_module.nbytes)
-    if prune_module(words, nbytes, constants, count, &pruned, &pruned_bytes, error):
+    words, nbytes = <const uint32_t*>(kernels.data + source.offset), <size_t>source.nbytes
+    if (get_layout(kernels, source, &kernel.layout, error)
+            or prune_module(words, nbytes, constants, count, &pruned, &pruned_bytes, error)):
         return error.status
     if pruned != NULL:
         words, nbytes = pruned, pruned_bytes
     status = make_shader_module(kernels.device, words, nbytes, module, error)
     free(pruned)
-    if status == VKRT_OK:
-        status = add_to_batch(batch, kernel.layout, module, constants, count, error)
-    return status
+    return status or add_to_batch(batch, kernel.layout, module, constants, count, error)
 
 
 cdef MadeKernel* find_kernel(const Kernels* kernels, const KernelRow* row) noexcept nogil:
@@ -202,33 +196,28 @@ cdef int make_batch(Kernels* kernels, int64_t first, PipelineBatch* batch,
     return VKRT_OK
 
 
-cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next,
-                   Error* error) noexcept nogil:
+cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next, Error* error) noexcept nogil:
     cdef ShaderModule[SIDE_BY_SIDE] modules
     cdef PipelineBatch batch
     cdef int64_t first = kernels.count
-    cdef int i
-    cdef int status
+    cdef int i, status
     memset(modules, 0, sizeof(modules))
     if make_pipeline_batch(kernels.device, SIDE_BY_SIDE, &batch, error):
         return error.status
-    status = add_missing(kernels, rows, next, modules, &batch, error)
-    if status == VKRT_OK:
-        status = make_batch(kernels, first, &batch, error)
+    status = (add_missing(kernels, rows, next, modules, &batch, error)
+              or make_batch(kernels, first, &batch, error))
     if status != VKRT_OK:
         drop_kernels(kernels, first)
     close_pipeline_batch(&batch)
     for i in range(SIDE_BY_SIDE):
-        if modules[i].device != NULL:
-            close_shader_module(&modules[i])
+        close_shader_module(&modules[i])
     return status
 
 
 cdef int get_kernels(Kernels* kernels, const Rows* rows, Kernel** found,
                      Error* error) noexcept nogil:
     cdef const MadeKernel* kernel
-    cdef int64_t next = 0
-    cdef int64_t i
+    cdef int64_t next = 0, i
     found[0] = <Kernel*>calloc(<size_t>rows.count + 1, sizeof(Kernel))
     if found[0] == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"kernels: the host is out of memory")

@@ -58,8 +58,7 @@ cdef struct SubmittedRun:
     # Where the host has a part in the run: a thread, and what it waits for and signals
     bint has_thread
     pthread_t thread
-    SemaphoreList waits
-    SemaphoreList signals
+    SemaphoreList waits, signals
     # How it went
     int status
     Error error
@@ -150,8 +149,7 @@ cdef extern void unload_row "vkrt_unload_row"(
 cdef extern uint64_t read_figures "vkrt_read_figures"(
     LoadedProgram* program, ProgramFigures* figures) noexcept nogil
 # Waits for the run that was submitted or cancelled, which may still use the method's memory.
-cdef extern int wait_for_run "vkrt_wait_for_run"(
-    ProgramMethod* method, Error* error) noexcept nogil
+cdef extern int wait_for_run "vkrt_wait_for_run"(ProgramMethod* method, Error* error) noexcept nogil
 # Runs a method once, over a state and at a shape that are ready (`use_state`).
 cdef extern int run_loaded "vkrt_run_loaded"(
     ProgramMethod* method, MethodState* state, Error* error) noexcept nogil

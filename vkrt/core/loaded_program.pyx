@@ -2,7 +2,7 @@
 
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memset, strlen
+from libc.string cimport memset
 
 from vkrt.core.allocator cimport Statistics, read_statistics
 from vkrt.core.atomic cimport atomic_change, atomic_read, atomic_write
@@ -12,17 +12,13 @@ from vkrt.core.error cimport (
 from vkrt.core.buffer_executions cimport drop_buffer_executions
 from vkrt.core.execution cimport is_at_work, run_execution, wait_for_execution
 from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, end_of_name
-from vkrt.core.flat cimport equal_texts
+from vkrt.core.flat cimport equal_texts, is_text
 from vkrt.core.host_kernel cimport Host
-from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, refuse_kernels,
-)
+from vkrt.core.method cimport close_method, close_session, load_method, open_session, refuse_kernels
 from vkrt.core.method_state cimport close_state
 from vkrt.core.pipeline_file cimport save_pipelines
 from vkrt.core.program cimport close_program, open_program_in
-from vkrt.core.program_device cimport (
-    close_program_device, open_program_device, share_host_device,
-)
+from vkrt.core.program_device cimport close_program_device, open_program_device, share_host_device
 from vkrt.core.program_figures cimport add_figures, kept_bytes, remove_figures
 from vkrt.core.reader cimport DEFAULT_WINDOW
 from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records
@@ -41,12 +37,6 @@ cdef enum Phase:
 
 
 # Names
-
-cdef bint is_text(const Records* records, const Text* text, const char* name) noexcept nogil:
-    cdef size_t length = strlen(name)
-    return (<size_t>text.count == length
-            and memcmp(records.texts + text.first, name, length) == 0)
-
 
 cdef const CompiledMethodRow* row_named(const Records* records, const Text* name) noexcept nogil:
     """A method of the first target; all targets have the same ones."""

@@ -13,9 +13,7 @@ from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
-from vkrt.core.execution cimport (
-    bind_execution, close_execution, open_execution, wait_for_execution,
-)
+from vkrt.core.execution cimport bind_execution, close_execution, open_execution, wait_for_execution
 from vkrt.core.handles cimport (
     close_handles, copy_from_range, copy_to_range, open_handles, share_handle,
 )
@@ -24,8 +22,8 @@ from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
 from vkrt.core.loading cimport Loading
 from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
 from vkrt.core.records cimport (
-    CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows,
-    SharedUseRow, WeightPlanRow,
+    CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows, SharedUseRow,
+    WeightPlanRow,
 )
 from vkrt.core.row_reads cimport has_row_reads
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
@@ -44,12 +42,10 @@ cdef int open_session(Device* device, const Records* records, const File* file, 
     session.device, session.records, session.file = device, records, file
     session.padded, session.type_bits, session.keep_limit = padded, type_bits, reading.keep_limit
     session.files[0] = file
-    if (open_allocator(device, &session.allocator, error)
+    return (open_allocator(device, &session.allocator, error)
             or open_allocator(device, &session.spilled, error)
             or open_reader(session.files, 1, reading, &session.reader, error)
-            or open_kernels(device, records, file.data, &session.kernels, error)):
-        return error.status
-    return VKRT_OK
+            or open_kernels(device, records, file.data, &session.kernels, error))
 
 
 cdef void close_session(Session* session) noexcept nogil:
@@ -128,8 +124,7 @@ cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept
     if open_handles(session.device, records, &plan.storages, session.padded, &method.kept, error):
         return error.status
     for i in range(method.row.shared.count):
-        share_weights(method, records.shared_use + method.row.shared.first + i,
-                      &shared[i].method)
+        share_weights(method, records.shared_use + method.row.shared.first + i, &shared[i].method)
     if (open_weights(&session.allocator, records, &method.row.largest.executable.weights,
                      session.file, &method.kept, session.type_bits, &method.weights, error)
             or open_states(&session.allocator, records, &method.row.largest.executable.states,
@@ -145,9 +140,7 @@ cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept
 
 cdef int allocate_rest(Method* method, Error* error) noexcept nogil:
     """The memory of everything but weights."""
-    if allocate_states(&method.states, error):
-        return error.status
-    return allocate_all(&method.arena, error)
+    return allocate_states(&method.states, error) or allocate_all(&method.arena, error)
 
 
 cdef int load_weights(Method* method, Error* error) noexcept nogil:
@@ -156,15 +149,13 @@ cdef int load_weights(Method* method, Error* error) noexcept nogil:
     cdef const PrepackPlanRow* prepack = &method.weights.plan.prepack
     cdef Kernel* kernels = NULL
     cdef Loading loading
-    cdef int status
+    cdef int status = VKRT_OK
     memset(&loading, 0, sizeof(loading))
     loading.reader = &session.reader
-    status = get_kernels(&session.kernels, &prepack.kernels, &kernels, error)
-    if (status == VKRT_OK
-            and (method.weights.plan.is_eager and allocate_weights(&method.weights, error)
-                 or write_weights(&method.weights, &loading, UINT64_MAX, error)
-                 or pack_weights(&method.weights, session.records, prepack, kernels, &loading,
-                                 error))):
+    if (get_kernels(&session.kernels, &prepack.kernels, &kernels, error)
+            or method.weights.plan.is_eager and allocate_weights(&method.weights, error)
+            or write_weights(&method.weights, &loading, UINT64_MAX, error)
+            or pack_weights(&method.weights, session.records, prepack, kernels, &loading, error)):
         status = error.status
     free(kernels)
     return status
@@ -200,12 +191,10 @@ cdef int open_stream(Method* method, Error* error) noexcept nogil:
         return error.status
     if not plan.reloads.is_there:
         return VKRT_OK
-    if (open_run_reader(session, &method.stream_reader, error)
+    return (open_run_reader(session, &method.stream_reader, error)
             or open_uploader(&session.allocator, &method.stream_reader, plan, &method.kept,
                              &method.streamer.uploader, error)
-            or open_streamer(plan, &method.kept, &method.streamer, error)):
-        return error.status
-    return VKRT_OK
+            or open_streamer(plan, &method.kept, &method.streamer, error))
 
 
 cdef int report_part(OnPart on_part, void* data, const char* part, Error* error) noexcept nogil:
@@ -226,10 +215,9 @@ cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeigh
             or load_weights(method, error) or allocate_weights(&method.weights, error)
             or report_part(on_part, data, b"weights", error)
             or not eager and allocate_rest(method, error)
-            or reset_states(&method.states, &session.reader, error)):
-        return error.status
-    # The thread begins with what the first run needs first.
-    if open_stream(method, error):
+            or reset_states(&method.states, &session.reader, error)
+            # The thread begins with what the first run needs first.
+            or open_stream(method, error)):
         return error.status
     for i in range(row.others.count + 1):
         if bind_shape(method, &method.executions[i], NULL, NULL, error):
@@ -247,8 +235,7 @@ cdef void close_method(Method* method) noexcept nogil:
     close_reader(&method.stream_reader)
     close_reader(&method.row_reader)
     close_handles(&method.kept)
-    if method.arena.records != NULL:
-        free_blocks(&method.arena)
+    free_blocks(&method.arena)
     close_states(&method.states)
     close_weights(&method.weights)
     memset(method, 0, sizeof(method[0]))
@@ -259,10 +246,6 @@ cdef const HostArrayRow* array_at(const Method* method, const Rows* arrays,
     cdef const MaybeHostArrayRow* row = (method.session.records.maybe_host_array + arrays.first
                                          + number)
     return &row.value if row.is_there else NULL
-
-
-cdef const HostArrayRow* input_at(const Method* method, int64_t number) noexcept nogil:
-    return array_at(method, &plan_of(method).inputs, number)
 
 
 cdef const HostArrayRow* output_at(const Method* method, int64_t number) noexcept nogil:
@@ -293,7 +276,7 @@ cdef int wait_for_shapes(Method* method, Error* error) noexcept nogil:
 
 cdef int write_input(Method* method, int64_t number, const void* data, size_t nbytes,
                      Error* error) noexcept nogil:
-    cdef const HostArrayRow* array = input_at(method, number)
+    cdef const HostArrayRow* array = array_at(method, &plan_of(method).inputs, number)
     cdef const CompiledShapeRow* other = (method.session.records.compiled_shape
                                           + method.row.others.first + method.shape - 1)
     cdef const Rows* limits = &method.row.largest.limits
@@ -306,13 +289,11 @@ cdef int write_input(Method* method, int64_t number, const void* data, size_t nb
         return fail(error, VKRT_ERROR_INPUT, b"input %lld: expected %llu bytes, got %llu",
                     <long long>number, <unsigned long long>array_bytes(method, array),
                     <unsigned long long>nbytes)
-    if check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
-                      nbytes, error):
-        return error.status
-    if wait_for_shapes(method, error):
-        return error.status
-    return copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
-                         error)
+    return (check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
+                           nbytes, error)
+            or wait_for_shapes(method, error)
+            or copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
+                             error))
 
 
 cdef int read_output(Method* method, int64_t number, void* data, size_t nbytes,

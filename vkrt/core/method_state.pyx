@@ -45,13 +45,11 @@ cdef int open_new(MethodState* state, Error* error) noexcept nogil:
     state.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if state.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a state: the host is out of memory")
-    if (open_handles(&program.device.device, records, &plan_at(records, method.row, 0).storages,
-                     program.session.padded, &state.handles, error)
+    return (open_handles(&program.device.device, records, &plan_at(records, method.row, 0).storages,
+                         program.session.padded, &state.handles, error)
             or open_states(&program.session.allocator, records, plan_of(method), &state.handles,
                            program.type_bits, &state.own, error)
-            or allocate_states(&state.own, error)):
-        return error.status
-    return reset_state(state, error)
+            or allocate_states(&state.own, error) or reset_state(state, error))
 
 
 cdef int make_state(ProgramMethod* method, MethodState** state, Error* error) noexcept nogil:
@@ -146,12 +144,8 @@ cdef int64_t state_tensors(const ProgramMethod* method,
 
 
 cdef int save_values(MethodState* state, char* values, Error* error) noexcept nogil:
-    if wait_for_run(state.method, error):
-        return error.status
-    return save_states(state.states, values, error)
+    return wait_for_run(state.method, error) or save_states(state.states, values, error)
 
 
 cdef int load_values(MethodState* state, const char* values, Error* error) noexcept nogil:
-    if wait_for_run(state.method, error):
-        return error.status
-    return load_states(state.states, values, error)
+    return wait_for_run(state.method, error) or load_states(state.states, values, error)

@@ -20,12 +20,9 @@ cdef int open_once(Device* device, Once* once, Error* error) noexcept nogil:
 
 
 cdef void close_once(Once* once) noexcept nogil:
-    if once.fence.device != NULL:
-        close_fence(&once.fence)
-    if once.commands.pool != NULL:
-        close_command_buffer(&once.commands)
-    if once.pool.device != NULL:
-        close_command_pool(&once.pool)
+    close_fence(&once.fence)
+    close_command_buffer(&once.commands)
+    close_command_pool(&once.pool)
     memset(once, 0, sizeof(once[0]))
 
 

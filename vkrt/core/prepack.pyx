@@ -16,9 +16,7 @@ from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport start_ahead
 from vkrt.core.records cimport PrepackBatchRow, StagedReadRow
 from vkrt.core.recording cimport make_sets, record_commands
-from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
-)
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
 from vkrt.core.weight_jobs cimport plain_job
 
 
@@ -102,19 +100,16 @@ cdef uint64_t bytes_of(const Prepack* prepack, const PrepackBatchRow* batch) noe
 cdef int run_batch(Prepack* prepack, const PrepackBatchRow* batch, Error* error) noexcept nogil:
     cdef DescriptorPool sets
     cdef uint32_t first = 0
-    cdef int status = read_batch(prepack, batch, error)
-    if status != VKRT_OK:
-        return status
-    status = make_sets(prepack.handles, prepack.records, &batch.commands, prepack.kernels, &sets,
-                       error)
-    if status != VKRT_OK:
-        return status
-    if (begin_commands(&prepack.once.commands, True, error)
-            or record_commands(&prepack.once.commands, prepack.handles, prepack.records,
-                               &batch.commands, prepack.kernels, &sets, &first, error)
-            or flush_block(&prepack.block, 0, prepack.plan.staging_bytes, error)
-            or carry_out(&prepack.once, error)):
-        status = error.status
+    cdef int status
+    if (read_batch(prepack, batch, error)
+            or make_sets(prepack.handles, prepack.records, &batch.commands, prepack.kernels, &sets,
+                         error)):
+        return error.status
+    status = (begin_commands(&prepack.once.commands, True, error)
+              or record_commands(&prepack.once.commands, prepack.handles, prepack.records,
+                                 &batch.commands, prepack.kernels, &sets, &first, NULL, error)
+              or flush_block(&prepack.block, 0, prepack.plan.staging_bytes, error)
+              or carry_out(&prepack.once, error))
     close_descriptor_pool(&sets)
     return status
 
@@ -144,8 +139,6 @@ cdef int run_prepack(const Records* records, const PrepackPlanRow* plan, Handles
     memset(&prepack, 0, sizeof(prepack))
     prepack.plan, prepack.records, prepack.handles = plan, records, handles
     prepack.kernels, prepack.loading = kernels, loading
-    status = acquire(&prepack, allocator, error)
-    if status == VKRT_OK:
-        status = run_batches(&prepack, allocate, data, error)
+    status = acquire(&prepack, allocator, error) or run_batches(&prepack, allocate, data, error)
     release(&prepack)
     return status

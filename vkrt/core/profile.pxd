@@ -12,7 +12,7 @@ from vkrt.core.execution cimport Execution
 from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport Host, StepTime
 from vkrt.core.recorded cimport Recording
-from vkrt.core.records cimport ExecutionPlanRow, Records
+from vkrt.core.records cimport ExecutionPlanRow, Records, SubmissionRecordRow
 from vkrt.core.timestamps cimport TimestampQueries
 
 
@@ -31,6 +31,9 @@ cdef struct Profile:
     StepTime* host_times
 
 
+# How many dispatches, copies and kernels of the host a submission has
+cdef extern int64_t steps_of "vkrt_steps_of"(
+    const Records* records, const SubmissionRecordRow* submission) noexcept nogil
 # Balance with `close_profile`, also where it failed.
 #   execution: bound, and open for as long as the profile
 #   records: of the plan

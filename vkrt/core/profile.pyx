@@ -10,15 +10,13 @@ from vkrt.core.error cimport (
 from vkrt.core.execution cimport run_recording, wait_for_execution
 from vkrt.core.host_kernel cimport HostClock, run_host_kernel, seconds_now
 from vkrt.core.recorded cimport close_recording, record_plan
-from vkrt.core.records cimport COMMAND_BARRIER, SubmissionRecordRow
+from vkrt.core.records cimport COMMAND_BARRIER
 from vkrt.core.submission cimport run_commands
 from vkrt.core.timestamps cimport close_timestamps, make_timestamps, read_timestamps
 
 
 cdef int64_t steps_of(const Records* records, const SubmissionRecordRow* submission) noexcept nogil:
-    """How many dispatches, copies and kernels of the host it has."""
-    cdef int64_t number = 1 if submission.host.is_there else 0
-    cdef int64_t i
+    cdef int64_t number = submission.host.is_there, i
     for i in range(submission.commands.count):
         number += records.command[submission.commands.first + i].which != COMMAND_BARRIER
     return number
@@ -54,9 +52,7 @@ cdef int open_profile(Execution* execution, const Records* records, const Execut
                     b"host's clock while weights are streamed; profile without a memory budget")
     profile.handles = execution.handles
     profile.handles.records = records
-    if note_steps(profile, records, plan, error):
-        return error.status
-    if on_device and make_timestamps(
+    if note_steps(profile, records, plan, error) or on_device and make_timestamps(
             execution.device, max(<uint32_t>(2 * profile.count), <uint32_t>1), &profile.queries,
             error):
         return error.status
@@ -146,8 +142,7 @@ cdef void close_profile(Profile* profile) noexcept nogil:
     if profile.execution != NULL:
         wait_for_execution(profile.execution, NULL, NULL, &error)
     close_recording(&profile.recording)
-    if profile.queries.device != NULL:
-        close_timestamps(&profile.queries)
+    close_timestamps(&profile.queries)
     free(profile.on_host)
     free(profile.host_times)
     memset(profile, 0, sizeof(profile[0]))

@@ -13,8 +13,7 @@ cdef enum:
 
 # Where the records of a compiled program are in its file
 cdef struct ProgramHead:
-    uint64_t offset
-    uint64_t nbytes
+    uint64_t offset, nbytes
 
 # A compiled program's file, open
 cdef struct ProgramFile:

@@ -14,23 +14,13 @@ from vkrt.core.check_border cimport check_border
 from vkrt.core.check_shared cimport check_shared
 from vkrt.core.checked cimport PTRDIFF_MAX
 from vkrt.core.error cimport (
-    VKRT_ERROR_FORMAT,
-    VKRT_ERROR_MEMORY,
-    VKRT_ERROR_SYSTEM,
-    VKRT_OK,
-    Error,
-    fail,
+    VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_ERROR_SYSTEM, VKRT_OK, Error, fail,
 )
 from vkrt.core.file cimport File, end_of_name
 from vkrt.core.flat cimport equal_texts, open_records, refused
 from vkrt.core.program cimport PROGRAM_HEAD, PROGRAM_VERSION, ProgramFile, ProgramHead
 from vkrt.core.records cimport (
-    CompiledMethodRow,
-    CompiledRow,
-    CompiledTargetRow,
-    ModuleBindingRow,
-    ModuleRow,
-    Records,
+    CompiledMethodRow, CompiledRow, CompiledTargetRow, ModuleBindingRow, ModuleRow, Records,
 )
 
 cdef extern from *:
@@ -70,8 +60,7 @@ cdef int read_head(const void* head, size_t nbytes, uint64_t file_bytes, Program
         return fail(error, VKRT_ERROR_FORMAT, "%llu bytes, expected %d bytes or more",
                     <unsigned long long>file_bytes, PROGRAM_HEAD)
     if memcmp(bytes_, "vkrtexe\0", 8):
-        return fail(error, VKRT_ERROR_FORMAT,
-                    "its first bytes are not those of a compiled program")
+        return fail(error, VKRT_ERROR_FORMAT, "its first bytes are not those of a compiled program")
     memcpy(&version, bytes_ + 8, 4)
     memcpy(&zero, bytes_ + 12, 4)
     memcpy(&found.offset, bytes_ + 16, 8)
@@ -93,15 +82,14 @@ cdef int open_program(const char* path, ProgramFile* file, Error* error) noexcep
     The records are read into memory, and not mapped: a file that another process changes later does
     not change what was checked.
     """
-    cdef int status
     memset(file, 0, sizeof(file[0]))
     file.descriptor = open_regular(path, &file.nbytes)
     if file.descriptor < 0:
         return fail(error, VKRT_ERROR_SYSTEM, "%.150s: %s", path, strerror(errno))
-    status = read_records(file, error)
-    if status != VKRT_OK:
+    if read_records(file, error):
         close_program(file)
-    return status
+        return error.status
+    return VKRT_OK
 
 
 cdef int open_program_in(const File* source, ProgramFile* file, Error* error) noexcept nogil:
@@ -124,22 +112,17 @@ cdef int open_program_in(const File* source, ProgramFile* file, Error* error) no
 
 cdef int read_records(ProgramFile* file, Error* error) noexcept nogil:
     cdef char[PROGRAM_HEAD] head
-    cdef int status = read_at(file, head, min(<uint64_t>PROGRAM_HEAD, file.nbytes), 0, error)
-    if status == VKRT_OK:
-        status = read_head(head, PROGRAM_HEAD, file.nbytes, &file.head, error)
-    if status != VKRT_OK:
-        return status
+    if (read_at(file, head, min(<uint64_t>PROGRAM_HEAD, file.nbytes), 0, error)
+            or read_head(head, PROGRAM_HEAD, file.nbytes, &file.head, error)):
+        return error.status
     if file.head.nbytes < <uint64_t>PTRDIFF_MAX:
         file.memory = malloc(<size_t>file.head.nbytes + 1)
     if file.memory == NULL:
         return fail(error, VKRT_ERROR_MEMORY, "no memory for %llu bytes of records",
                     <unsigned long long>file.head.nbytes)
-    status = read_at(file, <char*>file.memory, file.head.nbytes, file.head.offset, error)
-    if status == VKRT_OK:
-        status = open_records(file.memory, <size_t>file.head.nbytes, &file.records, error)
-    if status == VKRT_OK:
-        status = check_program(&file.records, 1, <int64_t>file.head.offset, error)
-    return status
+    return (read_at(file, <char*>file.memory, file.head.nbytes, file.head.offset, error)
+            or open_records(file.memory, <size_t>file.head.nbytes, &file.records, error)
+            or check_program(&file.records, 1, <int64_t>file.head.offset, error))
 
 
 cdef int read_at(const ProgramFile* file, char* memory, uint64_t nbytes, uint64_t offset,
@@ -188,34 +171,28 @@ cdef int check_program(const Records* records, int64_t sources, int64_t data_byt
     cdef const CompiledTargetRow* first = target
     cdef const CompiledMethodRow* method
     cdef int64_t k, n
-    cdef int status = check_modules(records, data_bytes, error)
-    if status != VKRT_OK:
-        return status
+    if check_modules(records, data_bytes, error):
+        return error.status
     if program.targets.count == 0:
-        return refused(records, &program.targets.count, error,
-                       fail(error, VKRT_ERROR_FORMAT, "a target"))
+        return refused(records, &program.targets.count, error, "a target")
     for k in range(program.targets.count):
         if target[k].methods.count == 0 or target[k].methods.count != first.methods.count:
-            return refused(records, &target[k].methods.count, error,
-                           fail(error, VKRT_ERROR_FORMAT, "the same methods for each target"))
+            return refused(records, &target[k].methods.count, error, "the same methods for each "
+                           "target")
         for n in range(target[k].shared.count):
             method = records.compiled_method + target[k].shared.first + n
-            status = check_shared(records, method, sources, data_bytes, error)
-            if status == VKRT_OK:
-                status = check_border(records, method, error)
-            if status != VKRT_OK:
-                return status
+            if (check_shared(records, method, sources, data_bytes, error)
+                    or check_border(records, method, error)):
+                return error.status
         for n in range(target[k].methods.count):
             method = records.compiled_method + target[k].methods.first + n
             if not equal_texts(records, &method.largest.method, &(
                     records.compiled_method + first.methods.first + n).largest.method):
-                return refused(records, &method.largest.method, error, fail(
-                    error, VKRT_ERROR_FORMAT, "the same methods for each target"))
-            status = check_method(records, method, &target[k].shared, sources, data_bytes, error)
-            if status == VKRT_OK:
-                status = check_border(records, method, error)
-            if status != VKRT_OK:
-                return status
+                return refused(records, &method.largest.method, error, "the same methods for each "
+                               "target")
+            if (check_method(records, method, &target[k].shared, sources, data_bytes, error)
+                    or check_border(records, method, error)):
+                return error.status
     return VKRT_OK
 
 
@@ -225,21 +202,17 @@ cdef int check_modules(const Records* records, int64_t data_bytes, Error* error)
     cdef int64_t _, n, before
     for _ in range(records.compiled[0].modules.count):
         if module.offset < 0 or module.offset > data_bytes or module.offset % 4:
-            return refused(records, &module.offset, error,
-                           fail(error, VKRT_ERROR_FORMAT, "a module before the records"))
+            return refused(records, &module.offset, error, "a module before the records")
         if (module.nbytes > 0) != (data_bytes > 0) or module.nbytes % 4 \
                 or not 0 <= module.nbytes <= data_bytes - module.offset:
-            return refused(records, &module.nbytes, error,
-                           fail(error, VKRT_ERROR_FORMAT, "a module before the records"))
+            return refused(records, &module.nbytes, error, "a module before the records")
         if not 0 <= module.push_bytes < 1 << 16:
-            return refused(records, &module.push_bytes, error,
-                           fail(error, VKRT_ERROR_FORMAT, "bytes of push constants"))
+            return refused(records, &module.push_bytes, error, "bytes of push constants")
         before = -1
         for n in range(module.bindings.first, module.bindings.first + module.bindings.count):
             binding = records.module_binding + n
             if not before < binding.number < MOST_BINDINGS:
-                return refused(records, &binding.number, error,
-                               fail(error, VKRT_ERROR_FORMAT, "numbers of bindings that grow"))
+                return refused(records, &binding.number, error, "numbers of bindings that grow")
             before = binding.number
         module += 1
     return VKRT_OK

@@ -8,15 +8,7 @@ from vkrt.core.records cimport ExecutableRow, Records
 
 # Bytes of device memory, as `vkrt_memory` has them; of several methods they add up.
 cdef struct ProgramFigures:
-    uint64_t planned_peak
-    uint64_t weights
-    uint64_t mapped
-    uint64_t streamed
-    uint64_t pool
-    uint64_t uploads
-    uint64_t state
-    uint64_t staging
-    uint64_t activations
+    uint64_t planned_peak, weights, mapped, streamed, pool, uploads, state, staging, activations
     uint64_t host
 
 

@@ -1,23 +1,20 @@
 # cython: language_level=3
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp, strlen
 
+from vkrt.core.flat cimport is_text
 from vkrt.core.records cimport MemoryFiguresRow, WeightRecordRow
 
 
 cdef uint64_t placed(const Records* records, const ExecutableRow* executable,
                      const char* placement) noexcept nogil:
     """Bytes of the weights of a placement."""
-    cdef const WeightRecordRow* weight
-    cdef size_t length = strlen(placement)
+    cdef const WeightRecordRow* weight = records.weight_record + executable.placements.first
     cdef uint64_t nbytes = 0
     cdef int64_t i
     for i in range(executable.placements.count):
-        weight = records.weight_record + executable.placements.first + i
-        if (<size_t>weight.placement.count == length
-                and memcmp(records.texts + weight.placement.first, placement, length) == 0):
-            nbytes += <uint64_t>weight.nbytes
+        if is_text(records, &weight[i].placement, placement):
+            nbytes += <uint64_t>weight[i].nbytes
     return nbytes
 
 
@@ -43,8 +40,7 @@ cdef void add(ProgramFigures* figures, const Records* records, const ExecutableR
 cdef void add_figures(ProgramFigures* figures, const Records* records,
                       const ExecutableRow* executable) noexcept nogil:
     cdef const MemoryFiguresRow* row = &executable.figures
-    figures.planned_peak = max(figures.planned_peak,
-                               kept_bytes(figures) + <uint64_t>row.peak_bytes)
+    figures.planned_peak = max(figures.planned_peak, kept_bytes(figures) + <uint64_t>row.peak_bytes)
     figures.staging = max(figures.staging, <uint64_t>row.staging_bytes)
     add(figures, records, executable, 1)
 

@@ -9,7 +9,7 @@ from vkrt.core.command cimport (
 )
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.records cimport SubmissionRecordRow
-from vkrt.core.recording cimport StepClock, record_timed_commands
+from vkrt.core.recording cimport StepClock, record_commands
 from vkrt.core.timestamps cimport reset_timestamps
 
 
@@ -35,8 +35,8 @@ cdef int record_plan(CommandPool* pool, Handles* handles, const Records* records
             return error.status
         if queries != NULL and i == 0:
             reset_timestamps(&item.commands, queries)
-        if (record_timed_commands(&item.commands, handles, records, &row[i].commands, kernels,
-                                  sets, &dispatches, &clock if queries != NULL else NULL, error)
+        if (record_commands(&item.commands, handles, records, &row[i].commands, kernels, sets,
+                            &dispatches, &clock if queries != NULL else NULL, error)
                 or end_commands(&item.commands, error)):
             return error.status
         if row[i].host.is_there:
@@ -49,7 +49,6 @@ cdef void close_recording(Recording* recording) noexcept nogil:
     cdef int64_t i
     if recording.items != NULL:
         for i in range(recording.count):
-            if recording.items[i].commands.pool != NULL:
-                close_command_buffer(&recording.items[i].commands)
+            close_command_buffer(&recording.items[i].commands)
     free(recording.items)
     memset(recording, 0, sizeof(recording[0]))

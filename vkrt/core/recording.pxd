@@ -31,12 +31,8 @@ cdef extern int make_submission_sets "vkrt_make_submission_sets"(
     int64_t number, const Kernel* kernels, DescriptorPool* pool, Error* error) noexcept nogil
 # Records commands.
 #   first: which of the sets belongs to the first dispatch; becomes that behind the last one
+#   clock: NULL for none
 cdef extern int record_commands "vkrt_record_commands"(
-    const CommandBuffer* buffer, Handles* handles, const Records* records, const Rows* commands,
-    const Kernel* kernels, const DescriptorPool* pool, uint32_t* first,
-    Error* error) noexcept nogil
-# The same, with a clock (NULL: none).
-cdef extern int record_timed_commands "vkrt_record_timed_commands"(
     const CommandBuffer* buffer, Handles* handles, const Records* records, const Rows* commands,
     const Kernel* kernels, const DescriptorPool* pool, uint32_t* first, StepClock* clock,
     Error* error) noexcept nogil

@@ -174,15 +174,7 @@ cdef int record_command(const CommandBuffer* buffer, Handles* handles, const Rec
 
 cdef int record_commands(const CommandBuffer* buffer, Handles* handles, const Records* records,
                          const Rows* commands, const Kernel* kernels, const DescriptorPool* pool,
-                         uint32_t* first, Error* error) noexcept nogil:
-    return record_timed_commands(buffer, handles, records, commands, kernels, pool, first, NULL,
-                                 error)
-
-
-cdef int record_timed_commands(const CommandBuffer* buffer, Handles* handles,
-                               const Records* records, const Rows* commands,
-                               const Kernel* kernels, const DescriptorPool* pool, uint32_t* first,
-                               StepClock* clock, Error* error) noexcept nogil:
+                         uint32_t* first, StepClock* clock, Error* error) noexcept nogil:
     cdef const Member* command
     cdef bint timed
     cdef int64_t i

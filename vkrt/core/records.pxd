@@ -12,132 +12,53 @@ cdef enum:
     TYPES = 97
 
 cdef enum:
-    TABLE_TEXTS = 0
-    TABLE_NOTHING = 1
-    TABLE_FLAG = 2
-    TABLE_INTEGER = 3
-    TABLE_NUMBER = 4
-    TABLE_TEXT = 5
-    TABLE_ANY_ROWS = 6
-    TABLE_READ_ARGUMENT = 7
-    TABLE_TENSOR = 8
-    TABLE_ANY = 9
-    TABLE_CONSTANT_METHOD = 10
-    TABLE_STORAGE = 11
-    TABLE_PLACE = 12
-    TABLE_BLOCK = 13
-    TABLE_INTEGERS_2 = 14
-    TABLE_KERNEL = 15
-    TABLE_BINDING = 16
-    TABLE_DISPATCH_COMMAND = 17
-    TABLE_COPY_COMMAND = 18
-    TABLE_BARRIER_COMMAND = 19
-    TABLE_COMMAND = 20
-    TABLE_HOST_ARRAY = 21
-    TABLE_SUBMISSION_RECORD = 22
-    TABLE_MAYBE_HOST_ARRAY = 23
-    TABLE_WEIGHT_READ = 24
-    TABLE_STAGED_READ = 25
-    TABLE_PREPACK_BATCH = 26
-    TABLE_UPLOAD_PIECE = 27
-    TABLE_STREAMED_WEIGHT = 28
-    TABLE_RELOAD = 29
-    TABLE_STATE_TENSOR = 30
-    TABLE_WEIGHT_RECORD = 31
-    TABLE_LIMIT = 32
-    TABLE_INDEX_LIMIT = 33
-    TABLE_INTEGER_ROWS = 34
-    TABLE_COMPILED_SHAPE = 35
-    TABLE_SHARED_USE = 36
-    TABLE_COMPILED_METHOD = 37
-    TABLE_COMPILED_TARGET = 38
-    TABLE_MODULE_BINDING = 39
-    TABLE_MODULE = 40
-    TABLE_COMPILED = 41
+    TABLE_TEXTS, TABLE_NOTHING, TABLE_FLAG, TABLE_INTEGER, TABLE_NUMBER, TABLE_TEXT, TABLE_ANY_ROWS
+    TABLE_READ_ARGUMENT, TABLE_TENSOR, TABLE_ANY, TABLE_CONSTANT_METHOD, TABLE_STORAGE, TABLE_PLACE
+    TABLE_BLOCK, TABLE_INTEGERS_2, TABLE_KERNEL, TABLE_BINDING, TABLE_DISPATCH_COMMAND
+    TABLE_COPY_COMMAND, TABLE_BARRIER_COMMAND, TABLE_COMMAND, TABLE_HOST_ARRAY
+    TABLE_SUBMISSION_RECORD, TABLE_MAYBE_HOST_ARRAY, TABLE_WEIGHT_READ, TABLE_STAGED_READ
+    TABLE_PREPACK_BATCH, TABLE_UPLOAD_PIECE, TABLE_STREAMED_WEIGHT, TABLE_RELOAD
+    TABLE_STATE_TENSOR, TABLE_WEIGHT_RECORD, TABLE_LIMIT, TABLE_INDEX_LIMIT, TABLE_INTEGER_ROWS
+    TABLE_COMPILED_SHAPE, TABLE_SHARED_USE, TABLE_COMPILED_METHOD, TABLE_COMPILED_TARGET
+    TABLE_MODULE_BINDING, TABLE_MODULE, TABLE_COMPILED
 
 cdef enum:
-    ANY_NOTHING = 0
-    ANY_FLAG = 1
-    ANY_INTEGER = 2
-    ANY_NUMBER = 3
-    ANY_TEXT = 4
-    ANY_ANY_ROWS = 5
-    ANY_READ_ARGUMENT = 6
-    ANY_TENSOR = 7
+    ANY_NOTHING, ANY_FLAG, ANY_INTEGER, ANY_NUMBER, ANY_TEXT, ANY_ANY_ROWS, ANY_READ_ARGUMENT
+    ANY_TENSOR
 
 cdef enum:
-    DTYPE_BOOL = 0
-    DTYPE_UINT8 = 1
-    DTYPE_INT8 = 2
-    DTYPE_INT16 = 3
-    DTYPE_UINT16 = 4
-    DTYPE_INT32 = 5
-    DTYPE_UINT32 = 6
-    DTYPE_INT64 = 7
-    DTYPE_UINT64 = 8
-    DTYPE_FLOAT16 = 9
-    DTYPE_BFLOAT16 = 10
-    DTYPE_FLOAT32 = 11
-    DTYPE_FLOAT64 = 12
-    DTYPE_QUINT4X2 = 13
-    DTYPE_QUINT2X4 = 14
-    DTYPE_BITS1X8 = 15
-    DTYPE_BITS2X4 = 16
-    DTYPE_BITS4X2 = 17
-    DTYPE_COMPLEX32 = 18
-    DTYPE_COMPLEX64 = 19
-    DTYPE_COMPLEX128 = 20
-    DTYPE_QINT8 = 21
-    DTYPE_QUINT8 = 22
-    DTYPE_QINT32 = 23
-    DTYPE_BITS8 = 24
-    DTYPE_BITS16 = 25
-    DTYPE_FLOAT8_E5M2 = 26
-    DTYPE_FLOAT8_E4M3FN = 27
-    DTYPE_FLOAT8_E5M2FNUZ = 28
-    DTYPE_FLOAT8_E4M3FNUZ = 29
+    DTYPE_BOOL, DTYPE_UINT8, DTYPE_INT8, DTYPE_INT16, DTYPE_UINT16, DTYPE_INT32, DTYPE_UINT32
+    DTYPE_INT64, DTYPE_UINT64, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_FLOAT32, DTYPE_FLOAT64
+    DTYPE_QUINT4X2, DTYPE_QUINT2X4, DTYPE_BITS1X8, DTYPE_BITS2X4, DTYPE_BITS4X2, DTYPE_COMPLEX32
+    DTYPE_COMPLEX64, DTYPE_COMPLEX128, DTYPE_QINT8, DTYPE_QUINT8, DTYPE_QINT32, DTYPE_BITS8
+    DTYPE_BITS16, DTYPE_FLOAT8_E5M2, DTYPE_FLOAT8_E4M3FN, DTYPE_FLOAT8_E5M2FNUZ
+    DTYPE_FLOAT8_E4M3FNUZ
 
 cdef enum:
-    ROLE_WEIGHT = 0
-    ROLE_ACTIVATION = 1
-    ROLE_INPUT = 2
-    ROLE_STATE = 3
-    ROLE_SPILL = 4
+    ROLE_WEIGHT, ROLE_ACTIVATION, ROLE_INPUT, ROLE_STATE, ROLE_SPILL
 
 cdef enum:
-    BLOCK_KIND_WEIGHT = 0
-    BLOCK_KIND_POOL = 1
-    BLOCK_KIND_STATE = 2
-    BLOCK_KIND_ACTIVATION = 3
-    BLOCK_KIND_HOST = 4
-    BLOCK_KIND_SPILL = 5
+    BLOCK_KIND_WEIGHT, BLOCK_KIND_POOL, BLOCK_KIND_STATE, BLOCK_KIND_ACTIVATION, BLOCK_KIND_HOST
+    BLOCK_KIND_SPILL
 
 cdef enum:
-    COMMAND_DISPATCH = 0
-    COMMAND_COPY = 1
-    COMMAND_BARRIER = 2
+    COMMAND_DISPATCH, COMMAND_COPY, COMMAND_BARRIER
 
 # Bytes of the texts
 cdef struct Text:
-    int64_t first
-    int64_t count
+    int64_t first, count
 
 # Rows of a table that follow one another
 cdef struct Rows:
-    int64_t first
-    int64_t count
+    int64_t first, count
 
 # Which member of a union, and its row
 cdef struct Member:
-    int64_t which
-    int64_t row
+    int64_t which, row
 
 cdef struct CompiledRow:
-    Text vkrt
-    Text program
-    Rows constants
-    Rows targets
-    Rows modules
+    Text vkrt, program
+    Rows constants, targets, modules
 
 cdef struct ConstantMethodRow:
     Text name
@@ -155,9 +76,7 @@ cdef struct MaybeNumberRow:
     double value
 
 cdef struct ConstantRow:
-    int64_t offset
-    int64_t nbytes
-    int64_t dtype
+    int64_t offset, nbytes, dtype
     MaybeTextRow key
     int64_t source
     MaybeNumberRow number
@@ -173,8 +92,7 @@ cdef struct MaybeIntegerRowsRow:
 
 cdef struct TensorRow:
     Rows sizes
-    int64_t dtype
-    int64_t host_dtype
+    int64_t dtype, host_dtype
     MaybeConstantRow constant
     Text name
     Rows dynamic_dims
@@ -182,39 +100,28 @@ cdef struct TensorRow:
 
 cdef struct CompiledTargetRow:
     Text device
-    Rows methods
-    Rows shared
+    Rows methods, shared
 
 cdef struct ExecutionPlanRow:
-    Rows storages
-    Rows blocks
-    Rows kernels
-    Rows submissions
-    Rows inputs
-    Rows outputs
+    Rows storages, blocks, kernels, submissions, inputs, outputs
     int64_t skips_branches
 
 cdef struct PrepackPlanRow:
-    Rows kernels
-    Rows batches
+    Rows kernels, batches
     int64_t staging_bytes
 
 cdef struct ReloadPlanRow:
     int64_t prefetches
-    Rows needed
-    Rows reloads
+    Rows needed, reloads
 
 cdef struct MaybeReloadPlanRow:
     int64_t is_there
     ReloadPlanRow value
 
 cdef struct WeightPlanRow:
-    Rows weights
-    Rows contents
-    Rows blocks
+    Rows weights, contents, blocks
     int64_t is_eager
-    Rows mapped
-    Rows written
+    Rows mapped, written
     PrepackPlanRow prepack
     Rows streamed
     int64_t upload_bytes
@@ -222,23 +129,12 @@ cdef struct WeightPlanRow:
     int64_t keeps_state
 
 cdef struct StatePlanRow:
-    Rows tensors
-    Rows blocks
+    Rows tensors, blocks
 
 cdef struct MemoryFiguresRow:
     Text order
-    int64_t weight_bytes
-    int64_t largest_weight
-    int64_t activation_bytes
-    int64_t host_bytes
-    int64_t staging_bytes
-    int64_t peak_bytes
-    int64_t lower_bound
-    int64_t pool_bytes
-    int64_t upload_bytes
-    int64_t spill_bytes
-    int64_t state_bytes
-    int64_t row_bytes
+    int64_t weight_bytes, largest_weight, activation_bytes, host_bytes, staging_bytes, peak_bytes
+    int64_t lower_bound, pool_bytes, upload_bytes, spill_bytes, state_bytes, row_bytes
     Text packing
 
 cdef struct ExecutableRow:
@@ -246,30 +142,21 @@ cdef struct ExecutableRow:
     WeightPlanRow weights
     StatePlanRow states
     MemoryFiguresRow figures
-    Rows placements
-    Rows notes
+    Rows placements, notes
     Text storage
-    int64_t offset_alignment
-    int64_t granularity
-    int64_t shared_bytes
-    int64_t loops
+    int64_t offset_alignment, granularity, shared_bytes, loops
 
 cdef struct MethodPlanRow:
     Rows methods
     Text method
-    Rows inputs
-    Rows outputs
-    Rows input_names
-    Rows output_names
+    Rows inputs, outputs, input_names, output_names
     int64_t file_arena
     ExecutableRow executable
-    Rows limits
-    Rows index_limits
+    Rows limits, index_limits
 
 cdef struct CompiledMethodRow:
     MethodPlanRow largest
-    Rows others
-    Rows shared
+    Rows others, shared
 
 cdef struct Integers3Row:
     int64_t[3] items
@@ -279,23 +166,15 @@ cdef struct MaybeIntegers3Row:
     int64_t[3] value
 
 cdef struct StorageRow:
-    int64_t id
-    int64_t role
-    int64_t nbytes
-    int64_t dtype
+    int64_t id, role, nbytes, dtype
     MaybeIntegers3Row extents
 
 cdef struct BlockRow:
-    int64_t kind
-    int64_t nbytes
-    int64_t alignment
-    int64_t type_bits
+    int64_t kind, nbytes, alignment, type_bits
     Rows places
 
 cdef struct PlaceRow:
-    int64_t storage
-    int64_t offset
-    int64_t nbytes
+    int64_t storage, offset, nbytes
 
 cdef struct KernelRow:
     Text shader
@@ -305,10 +184,7 @@ cdef struct Integers2Row:
     int64_t[2] items
 
 cdef struct RowTableRow:
-    int64_t source
-    int64_t offset
-    int64_t row_bytes
-    int64_t rows
+    int64_t source, offset, row_bytes, rows
     Text name
 
 cdef struct MaybeRowTableRow:
@@ -317,9 +193,7 @@ cdef struct MaybeRowTableRow:
 
 cdef struct HostKernelRow:
     Text name
-    Rows args
-    Rows reads
-    Rows writes
+    Rows args, reads, writes
     MaybeRowTableRow table
 
 cdef struct MaybeHostKernelRow:
@@ -332,31 +206,22 @@ cdef struct SubmissionRecordRow:
 
 cdef struct DispatchCommandRow:
     int64_t kernel
-    Rows bindings
-    Rows push_constants
+    Rows bindings, push_constants
     int64_t[3] groups
 
 cdef struct RangeRow:
-    int64_t storage
-    int64_t offset
-    int64_t nbytes
+    int64_t storage, offset, nbytes
 
 cdef struct BindingRow:
-    int64_t number
-    int64_t type
+    int64_t number, type
     RangeRow range
-    int64_t format
-    int64_t is_written
+    int64_t format, is_written
 
 cdef struct CopyCommandRow:
-    RangeRow source
-    RangeRow target
+    RangeRow source, target
 
 cdef struct BarrierCommandRow:
-    int64_t source_stages
-    int64_t source_access
-    int64_t stages
-    int64_t access
+    int64_t source_stages, source_access, stages, access
     Rows images
 
 cdef struct HostArrayRow:
@@ -370,33 +235,22 @@ cdef struct MaybeHostArrayRow:
 
 cdef struct StridedCopyRow:
     Rows params
-    int64_t itemsize
-    int64_t rows
+    int64_t itemsize, rows
 
 cdef struct MaybeStridedCopyRow:
     int64_t is_there
     StridedCopyRow value
 
 cdef struct WeightReadRow:
-    int64_t storage
-    int64_t source
-    int64_t offset
-    int64_t nbytes
-    int64_t tail
+    int64_t storage, source, offset, nbytes, tail
     MaybeStridedCopyRow copy
     Text name
 
 cdef struct PrepackBatchRow:
-    Rows blocks
-    Rows reads
-    Rows commands
+    Rows blocks, reads, commands
 
 cdef struct StagedReadRow:
-    int64_t source
-    int64_t offset
-    int64_t nbytes
-    int64_t staging_offset
-    int64_t zeros
+    int64_t source, offset, nbytes, staging_offset, zeros
     Text name
 
 cdef struct StreamedWeightRow:
@@ -404,74 +258,54 @@ cdef struct StreamedWeightRow:
     Rows pieces
 
 cdef struct UploadPieceRow:
-    int64_t first_row
-    int64_t rows
-    int64_t offset
-    int64_t nbytes
-    int64_t target
-    int64_t target_bytes
+    int64_t first_row, rows, offset, nbytes, target, target_bytes
 
 cdef struct ReloadRow:
-    int64_t ahead
-    int64_t after
+    int64_t ahead, after
 
 cdef struct StateTensorRow:
     Text name
     Rows sizes
     int64_t dtype
     RangeRow range
-    int64_t nbytes
-    int64_t source
-    int64_t offset
-    int64_t is_zero
-    int64_t places
+    int64_t nbytes, source, offset, is_zero, places
 
 cdef struct WeightRecordRow:
     Text name
     int64_t nbytes
-    Text placement
-    Text why
+    Text placement, why
 
 cdef struct ReadRow:
-    int64_t input
-    int64_t element
+    int64_t input, element
 
 cdef struct LimitRow:
     ReadRow read
-    int64_t low
-    int64_t high
+    int64_t low, high
     Text where
 
 cdef struct IndexLimitRow:
-    int64_t input
-    int64_t low
-    int64_t high
+    int64_t input, low, high
     Text where
 
 cdef struct CompiledShapeRow:
-    Rows inputs
-    Rows outputs
+    Rows inputs, outputs
     ExecutionPlanRow execution
     MemoryFiguresRow figures
-    Rows limits
-    Rows index_limits
+    Rows limits, index_limits
 
 cdef struct SharedUseRow:
     int64_t number
     Rows storages
 
 cdef struct ModuleRow:
-    Text name
-    Text sha256
-    int64_t offset
-    int64_t nbytes
+    Text name, sha256
+    int64_t offset, nbytes
     Rows bindings
     int64_t push_bytes
     Rows capabilities
 
 cdef struct ModuleBindingRow:
-    int64_t number
-    int64_t type
+    int64_t number, type
 
 # The tables of a file
 cdef struct Records:

@@ -44,8 +44,7 @@ cdef bint wait_for_epoch(Streamer* streamer) noexcept nogil:
 
 cdef int carry_on(Streamer* streamer, Error* error) noexcept nogil:
     """Reloads, in order, until this epoch ends."""
-    cdef uint64_t number = 0
-    cdef uint64_t arrival = 0
+    cdef uint64_t number = 0, arrival = 0
     cdef int64_t place
     cdef int status
     cdef bint goes_on
@@ -85,8 +84,7 @@ cdef bint has_begun(Streamer* streamer, uint64_t run, bint waits) noexcept nogil
     """Whether a run has begun, by its number; for one that waits: or the epoch ends."""
     cdef bint begun
     pthread_mutex_lock(&streamer.lock)
-    while (waits and streamer.started <= run and not streamer.stopping
-           and not streamer.ending):
+    while (waits and streamer.started <= run and not streamer.stopping and not streamer.ending):
         pthread_cond_wait(&streamer.go, &streamer.lock)
     begun = streamer.started > run
     pthread_mutex_unlock(&streamer.lock)

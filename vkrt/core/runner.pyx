@@ -20,12 +20,11 @@ cdef int open_parts(Runner* runner, const char* path, const char* method,
     options.device, options.pipeline_cache, options.version = b"#0", b"off", b""
     options.reading.window = DEFAULT_WINDOW
     options.run_kernel = run_kernel
-    if (open_file(path, &file, error)
+    return (open_file(path, &file, error)
             or open_loaded(&file, &options, &runner.program, error)
             or find_method(runner.program, method, &runner.method, error)
-            or need_method(runner.method, NULL, error)):
-        return error.status
-    return use_state(runner.method, &runner.method.first, 0, error)
+            or need_method(runner.method, NULL, error)
+            or use_state(runner.method, &runner.method.first, 0, error))
 
 
 cdef int open_runner(const char* path, const char* method, RunHostKernel run_kernel,
@@ -52,9 +51,8 @@ cdef Method* method_of(Runner* runner) noexcept nogil:
 
 cdef int run_once(Runner* runner, Error* error) noexcept nogil:
     cdef ProgramMethod* method = runner.method
-    if use_state(method, &method.first, method.method.shape, error):
-        return error.status
-    return run_loaded(method, &method.first, error)
+    return (use_state(method, &method.first, method.method.shape, error)
+            or run_loaded(method, &method.first, error))
 
 
 cdef int reset_runner(Runner* runner, Error* error) noexcept nogil:

@@ -38,8 +38,7 @@ cdef bint has_state(const Records* records, const ExecutionPlanRow* plan,
     return False
 
 
-cdef bint changes_states_early(const Records* records,
-                               const ExecutionPlanRow* plan) noexcept nogil:
+cdef bint changes_states_early(const Records* records, const ExecutionPlanRow* plan) noexcept nogil:
     cdef const SubmissionRecordRow* submission
     cdef const Member* command
     cdef bint changed = False

@@ -11,9 +11,7 @@ from vkrt.core.handles cimport buffer_of, copy_from_range, host_address
 from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.records cimport StateTensorRow
-from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
-)
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
 from vkrt.core.states cimport write_state
 from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
@@ -73,8 +71,7 @@ cdef int read_state(States* states, const StateTensorRow* tensor, Window* window
                     Error* error) noexcept nogil:
     """The value of one of them."""
     cdef uint64_t nbytes = <uint64_t>tensor.nbytes
-    cdef uint64_t done = 0
-    cdef uint64_t offset
+    cdef uint64_t done = 0, offset
     cdef const Buffer* source = buffer_of(states.handles, &tensor.range, &offset)
     if host_address(states.handles, &tensor.range) != NULL:
         return copy_from_range(states.handles, &tensor.range, target, <size_t>nbytes, error)

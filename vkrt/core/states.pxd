@@ -27,8 +27,7 @@ cdef extern int open_states "vkrt_open_states"(
     Allocator* allocator, const Records* records, const StatePlanRow* plan, Handles* handles,
     const int64_t* type_bits, States* states, Error* error) noexcept nogil
 # Allocates their memory, unless it is there.
-cdef extern int allocate_states "vkrt_allocate_states"(
-    States* states, Error* error) noexcept nogil
+cdef extern int allocate_states "vkrt_allocate_states"(States* states, Error* error) noexcept nogil
 # Gives every state the value that the file has; the device is not at work.
 cdef extern int reset_states "vkrt_reset_states"(
     States* states, Reader* reader, Error* error) noexcept nogil

@@ -7,9 +7,7 @@ from libc.string cimport memcpy, memset
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
-from vkrt.core.handles cimport (
-    bind_handles, buffer_of, flush_range, host_address, make_handles,
-)
+from vkrt.core.handles cimport bind_handles, buffer_of, flush_range, host_address, make_handles
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport read_job
@@ -75,9 +73,7 @@ cdef int send(Once* once, const Handles* handles, const RangeRow* part, const ch
     cdef const Buffer* buffer = buffer_of(handles, part, &offset)
     cdef char[4] last
     cdef size_t whole = nbytes // 4 * 4
-    cdef size_t done = 0
-    cdef size_t pieces = 0
-    cdef size_t size
+    cdef size_t done = 0, pieces = 0, size
     if begin(once, error):
         return error.status
     fill_buffer(&once.commands, buffer.handle, offset, part.nbytes, 0)
@@ -111,16 +107,14 @@ cdef int write_state(States* states, const StateTensorRow* state, Once* once, co
 cdef int read_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
                     Error* error) noexcept nogil:
     """Gives one of them the value that the file has."""
+    cdef char* value = <char*>malloc(<size_t>state.nbytes)
     cdef Job job, failed
     cdef int status
-    cdef char* value
-    value = <char*>malloc(<size_t>state.nbytes)
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
     job = plain_job(states.records, state.source, state.offset, state.nbytes, &state.name, value)
-    status = read_job(reader, &job, &failed, error)
-    if status == VKRT_OK:
-        status = write_state(states, state, once, value, <size_t>state.nbytes, error)
+    status = (read_job(reader, &job, &failed, error)
+              or write_state(states, state, once, value, <size_t>state.nbytes, error))
     free(value)
     return status
 
@@ -170,6 +164,5 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
 
 
 cdef void close_states(States* states) noexcept nogil:
-    if states.records != NULL:
-        free_blocks(&states.blocks)
+    free_blocks(&states.blocks)
     memset(states, 0, sizeof(states[0]))

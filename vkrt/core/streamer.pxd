@@ -59,22 +59,18 @@ cdef struct Streamer:
     # A run has begun and not ended well, and no restart has made up for it.
     bint broken
     # Values of `computed`: the last that was submitted, and where this epoch began
-    uint64_t submitted
-    uint64_t base
+    uint64_t submitted, base
     pthread_t thread
     bint has_thread
     # What is below is for both threads, under the lock. It has changed: for the thread, for a run.
     bint has_lock
     pthread_mutex_t lock
-    pthread_cond_t go
-    pthread_cond_t news
+    pthread_cond_t go, news
     # Reloads carried out and runs begun, in this epoch
-    uint64_t arrived
-    uint64_t started
+    uint64_t arrived, started
     # Values of the uploader's `arrivals`, where the host raises it: where this epoch began, and the
     # last one
-    uint64_t first
-    uint64_t last_value
+    uint64_t first, last_value
     # Where copies raise it: of each reload the value behind its copies
     uint64_t* values
     # What ended the thread's epoch, with the number of the system's error
@@ -87,8 +83,7 @@ cdef struct Streamer:
     # has failed.
     bint stranded
     # This epoch is to end; everything is.
-    bint ending
-    bint stopping
+    bint ending, stopping
 
 
 # Starts the thread, which begins with what the first run needs first. Takes the uploader along,

@@ -14,9 +14,7 @@ from vkrt.core.fence cimport close_fence, make_fence, wait_for_fence
 from vkrt.core.host_kernel cimport run_host_kernel
 from vkrt.core.recorded cimport RecordedSubmission
 from vkrt.core.reload_thread cimport let_go, reload_weights
-from vkrt.core.semaphore cimport (
-    close_timeline, make_timeline, submit_in_order, wait_for_value,
-)
+from vkrt.core.semaphore cimport close_timeline, make_timeline, submit_in_order, wait_for_value
 from vkrt.core.threads cimport (
     join_thread, make_condition, pthread_cond_destroy, pthread_cond_signal, pthread_mutex_destroy,
     pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock, start_thread, wait_awhile,
@@ -38,16 +36,14 @@ cdef int open_lock(Streamer* streamer, Error* error) noexcept nogil:
     if number != 0:
         return fail_thread(number, error)
     number = make_condition(&streamer.go)
-    if number != 0:
-        pthread_mutex_destroy(&streamer.lock)
-        return fail_thread(number, error)
-    number = make_condition(&streamer.news)
-    if number != 0:
+    if number == 0:
+        number = make_condition(&streamer.news)
+        if number == 0:
+            streamer.has_lock = True
+            return VKRT_OK
         pthread_cond_destroy(&streamer.go)
-        pthread_mutex_destroy(&streamer.lock)
-        return fail_thread(number, error)
-    streamer.has_lock = True
-    return VKRT_OK
+    pthread_mutex_destroy(&streamer.lock)
+    return fail_thread(number, error)
 
 
 cdef int open_streamer(const WeightPlanRow* plan, const Handles* handles, Streamer* streamer,
@@ -75,7 +71,6 @@ cdef int open_streamer(const WeightPlanRow* plan, const Handles* handles, Stream
 
 
 # Waits
-
 
 cdef int cancel(Error* error) noexcept nogil:
     return fail(error, VKRT_ERROR_CANCELLED, b"the wait for streamed weights was ended")
@@ -114,9 +109,8 @@ cdef int check_arrived(Streamer* streamer, uint64_t number, Error* error) noexce
 
 cdef int wait_for_arrival(Streamer* streamer, uint64_t number, const Host* host,
                           Error* error) noexcept nogil:
-    if wait_for_thread(streamer, number, host.poll, host.poll_data, error):
-        return error.status
-    return check_arrived(streamer, number, error)
+    return (wait_for_thread(streamer, number, host.poll, host.poll_data, error)
+            or check_arrived(streamer, number, error))
 
 
 cdef int free_stranded(Streamer* streamer, int* failures, Error* error) noexcept nogil:
@@ -175,7 +169,6 @@ cdef int finish(Streamer* streamer, Poll poll, void* data, Error* error) noexcep
 
 # Runs
 
-
 cdef int submit_section(Streamer* streamer, const RecordedSubmission* item, int64_t number,
                         uint64_t needed, uint64_t value, const Host* host,
                         Error* error) noexcept nogil:
@@ -229,9 +222,8 @@ cdef int run_all(Streamer* streamer, const Recording* recording, const Handles* 
                 or check_arrived(streamer, needed, error)
                 or run_host_kernel(host, reader, handles, item.host, i, &skipping, error)):
             return error.status
-    if finish(streamer, host.poll, host.poll_data, error):
-        return error.status
-    return check_arrived(streamer, needed, error)
+    return (finish(streamer, host.poll, host.poll_data, error)
+            or check_arrived(streamer, needed, error))
 
 
 cdef int run_streamed(Streamer* streamer, const Recording* recording, const Handles* handles,
@@ -268,7 +260,6 @@ cdef int run_streamed(Streamer* streamer, const Recording* recording, const Hand
 
 
 # Ends
-
 
 cdef int come_to_rest(Streamer* streamer, Poll poll, void* data, Error* error) noexcept nogil:
     """Lets the device finish what was submitted, and waits for it. The thread rests."""
@@ -328,10 +319,8 @@ cdef void close_streamer(Streamer* streamer) noexcept nogil:
         if streamer.broken:
             come_to_rest(streamer, NULL, NULL, &error)
     close_uploader(&streamer.uploader)
-    if streamer.finished.device != NULL:
-        close_fence(&streamer.finished)
-    if streamer.computed.device != NULL:
-        close_timeline(&streamer.computed)
+    close_fence(&streamer.finished)
+    close_timeline(&streamer.computed)
     if streamer.has_lock and not inherited:
         pthread_cond_destroy(&streamer.news)
         pthread_cond_destroy(&streamer.go)

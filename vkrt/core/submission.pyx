@@ -14,8 +14,7 @@ cdef int open_submission(Device* device, Submission* submission, Error* error) n
 
 
 cdef void close_submission(Submission* submission) noexcept nogil:
-    if submission.fence.device != NULL:
-        close_fence(&submission.fence)
+    close_fence(&submission.fence)
     memset(submission, 0, sizeof(submission[0]))
 
 
@@ -39,8 +38,7 @@ cdef int finish_submission(Submission* submission, Poll poll, void* data,
     return VKRT_OK
 
 
-cdef int is_submission_done(const Submission* submission, bint* done,
-                            Error* error) noexcept nogil:
+cdef int is_submission_done(const Submission* submission, bint* done, Error* error) noexcept nogil:
     done[0] = True
     if not submission.pending:
         return VKRT_OK

@@ -58,26 +58,20 @@ cdef const CompiledMethodRow* shared_row(const Records* records, const CompiledT
     return records.compiled_method + target.shared.first + row.number
 
 
-cdef int fit_one(const Records* records, const CompiledMethodRow* row, const DeviceLimits* limits,
-                 const Physical* physical, const Workarounds* known, const File* file,
-                 int64_t* type_bits, Error* error) noexcept nogil:
-    cdef Fitting* fitting = <Fitting*>limits.data
-    if fit_method(records, row, limits, type_bits, error):
-        return error.status
-    return check_mapped(records, row, fitting.device, physical, file, known, error)
-
-
 cdef int fit_all(const Records* records, const CompiledTargetRow* target,
                  const CompiledMethodRow* row, const DeviceLimits* limits,
                  const Physical* physical, const Workarounds* known, const File* file,
                  int64_t* type_bits, Error* error) noexcept nogil:
     """A method, and the shared weights that it reads."""
+    cdef Device* device = (<Fitting*>limits.data).device
+    cdef const CompiledMethodRow* part
     cdef int64_t i
-    for i in range(row.shared.count):
-        if fit_one(records, shared_row(records, target, row, i), limits, physical, known, file,
-                   type_bits, error):
+    for i in range(row.shared.count + 1):
+        part = shared_row(records, target, row, i) if i < row.shared.count else row
+        if (fit_method(records, part, limits, type_bits, error)
+                or check_mapped(records, part, device, physical, file, known, error)):
             return error.status
-    return fit_one(records, row, limits, physical, known, file, type_bits, error)
+    return VKRT_OK
 
 
 cdef int find_fitting(const Records* records, const Text* method, Device* device,
@@ -99,8 +93,7 @@ cdef int find_fitting(const Records* records, const Text* method, Device* device
             row = records.compiled_method + target.methods.first + k
             if not equal_texts(records, &row.largest.method, method):
                 continue
-            status = fit_all(records, target, row, &limits, physical, known, file, type_bits,
-                             error)
+            status = fit_all(records, target, row, &limits, physical, known, file, type_bits, error)
             if status == VKRT_OK:
                 found_target[0], found[0] = target, row
                 return VKRT_OK

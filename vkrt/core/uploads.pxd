@@ -33,16 +33,14 @@ cdef struct Upload:
     # Where the host writes the pool
     Job job
     # Else which of all pieces are its own
-    int64_t first
-    int64_t count
+    int64_t first, count
 
 
 # What passes a slot of the staging buffer at once
 cdef struct Piece:
     Job job
     int slot
-    uint64_t to
-    uint64_t nbytes
+    uint64_t to, nbytes
 
 
 cdef struct Uploader:

@@ -16,9 +16,7 @@ from vkrt.core.pieces cimport make_job_of_rows
 from vkrt.core.reader cimport read_job, start_ahead
 from vkrt.core.records cimport StreamedWeightRow, UploadPieceRow
 from vkrt.core.resource cimport SHARED, bind_buffer, check_range, close_buffer, make_buffer
-from vkrt.core.semaphore cimport (
-    close_timeline, finish_value, make_timeline, submit_in_order,
-)
+from vkrt.core.semaphore cimport close_timeline, finish_value, make_timeline, submit_in_order
 from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job, plain_job
 
 
@@ -41,11 +39,10 @@ cdef int plan_piece(Uploader* uploader, Piece* piece, const Upload* item, const 
                                <char*>uploader.block.mapped + start)
     piece.slot = slot
     piece.to, piece.nbytes = <uint64_t>row.target, <uint64_t>row.target_bytes
-    if (check_range(item.target, piece.to, piece.nbytes, error)
-            or check_range(&uploader.staging, start, piece.nbytes, error)):
-        return error.status
-    return make_job_of_rows(&plain, <size_t>row.target_bytes, <size_t>row.target, item.copy,
-                            row.first_row, row.rows, &piece.job, error)
+    return (check_range(item.target, piece.to, piece.nbytes, error)
+            or check_range(&uploader.staging, start, piece.nbytes, error)
+            or make_job_of_rows(&plain, <size_t>row.target_bytes, <size_t>row.target, item.copy,
+                                row.first_row, row.rows, &piece.job, error))
 
 
 cdef int open_staging(Uploader* uploader, Allocator* allocator, Error* error) noexcept nogil:
@@ -106,9 +103,7 @@ cdef int open_uploader(Allocator* allocator, Reader* reader, const WeightPlanRow
         return error.status
     if uploader.host_signaled:
         return VKRT_OK
-    if open_staging(uploader, allocator, error):
-        return error.status
-    return plan_pieces(uploader, records, rows, error)
+    return (open_staging(uploader, allocator, error) or plan_pieces(uploader, records, rows, error))
 
 
 cdef int write_weight(Uploader* uploader, const Upload* item, Error* error) noexcept nogil:
@@ -180,12 +175,9 @@ cdef void close_uploader(Uploader* uploader) noexcept nogil:
     if uploader.submitted > 0:
         finish_uploads(uploader, &error)
     for i in range(UPLOAD_SLOTS):
-        if uploader.commands[i].pool != NULL:
-            close_command_buffer(&uploader.commands[i])
-    if uploader.pool.device != NULL:
-        close_command_pool(&uploader.pool)
-    if uploader.arrivals.device != NULL:
-        close_timeline(&uploader.arrivals)
+        close_command_buffer(&uploader.commands[i])
+    close_command_pool(&uploader.pool)
+    close_timeline(&uploader.arrivals)
     close_buffer(&uploader.staging)
     free_block(&uploader.block)
     free(uploader.items)

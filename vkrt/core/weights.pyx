@@ -11,9 +11,7 @@ from vkrt.core.check_weights cimport has_written
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
-from vkrt.core.handles cimport (
-    allow_uploads, bind_handles, has_handle, make_handle, place_handle,
-)
+from vkrt.core.handles cimport allow_uploads, bind_handles, has_handle, make_handle, place_handle
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
 from vkrt.core.mapping cimport max_window, span_of
@@ -50,10 +48,8 @@ cdef int open_weights(Allocator* allocator, const Records* records, const Weight
 cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     """Imports the windows of the file that the mapped weights lie in, and places the weights."""
     cdef const WeightReadRow* mapped = weights.records.weight_read + weights.plan.mapped.first
-    cdef int64_t number = weights.plan.mapped.count
-    cdef int64_t first = 0, last
+    cdef int64_t number = weights.plan.mapped.count, first = 0, last, start, end, further
     cdef const Device* device = weights.handles.device
-    cdef int64_t start, end, further
     if number == 0 or has_handle(weights.handles, mapped.storage):
         return VKRT_OK
     weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
@@ -90,18 +86,15 @@ cdef int import_window(Weights* weights, const WeightReadRow* mapped, int64_t nu
     return VKRT_OK
 
 
-cdef int allocate(Weights* weights, int64_t number, Error* error) noexcept nogil:
-    """Allocates a block, if it is not there yet, and binds its storages."""
+cdef int allocate(void* data, int64_t number, Error* error) noexcept nogil:
+    """An `AllocateBlock` of a `Weights`."""
+    cdef Weights* weights = <Weights*>data
     if weights.blocks.items[number].handle != NULL:
         return VKRT_OK
     if allocate_planned(&weights.blocks, number, error):
         return error.status
     return bind_handles(weights.handles, weights.records.block + weights.plan.blocks.first + number,
                         &weights.blocks.items[number], error)
-
-
-cdef int allocate_for_prepack(void* data, int64_t number, Error* error) noexcept nogil:
-    return allocate(<Weights*>data, number, error)
 
 
 cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
@@ -141,10 +134,9 @@ cdef int run_writes(Loading* loading, const Job* jobs, int64_t count, uint64_t a
 cdef int write_all(Weights* weights, StridedCopy* copies, Job* jobs, Loading* loading,
                    uint64_t at_once, Error* error) noexcept nogil:
     cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
-    cdef int64_t count = weights.plan.written.count
+    cdef int64_t count = weights.plan.written.count, i
     cdef const StridedCopy* copy
     cdef Buffer* buffer
-    cdef int64_t i
     for i in range(count):
         buffer = weights.handles.items[written[i].storage].buffer
         if (copy_of_weight(weights.records, &written[i], &copies[i], &copy, error)
@@ -181,7 +173,7 @@ cdef int write_weights(Weights* weights, Loading* loading, uint64_t at_once,
 cdef int pack_weights(Weights* weights, const Records* records, const PrepackPlanRow* plan,
                       const Kernel* kernels, Loading* loading, Error* error) noexcept nogil:
     return run_prepack(records, plan, weights.handles, weights.allocator, kernels, loading,
-                       allocate_for_prepack, weights, error)
+                       allocate, weights, error)
 
 
 cdef void close_weights(Weights* weights) noexcept nogil:
@@ -189,6 +181,5 @@ cdef void close_weights(Weights* weights) noexcept nogil:
     for i in range(weights.import_count):
         end_import(&weights.imports[i])
     free(weights.imports)
-    if weights.records != NULL:
-        free_blocks(&weights.blocks)
+    free_blocks(&weights.blocks)
     memset(weights, 0, sizeof(weights[0]))

@@ -4,18 +4,12 @@
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, Error
+from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, Error, fail
 from vkrt.core.fit cimport DeviceLimits, Requirements, fit_method
 from vkrt.core.flat cimport table_type
 from vkrt.core.records cimport (
-    TABLE_BLOCK,
-    TABLE_STORAGE,
-    CompiledMethodRow,
-    CompiledShapeRow,
-    CompiledTargetRow,
-    Records,
-    Rows,
-    StorageRow,
+    TABLE_BLOCK, TABLE_STORAGE, CompiledMethodRow, CompiledShapeRow, CompiledTargetRow, Records,
+    Rows, StorageRow,
 )
 from vkrt.executable.flat cimport File, Reader, check_status
 
@@ -24,8 +18,7 @@ cdef class _Call:
     """What the core's calls for requirements go to, and what these raised."""
 
     cdef Reader reader
-    cdef object requirements
-    cdef object raised
+    cdef object requirements, raised
 
 
 cdef int requirements_of(void* data, const StorageRow* storage, Requirements* found,
@@ -36,8 +29,7 @@ cdef int requirements_of(void* data, const StorageRow* storage, Requirements* fo
         found.nbytes, found.alignment, found.type_bits = call.requirements(record)
     except BaseException as raised:
         call.raised = raised
-        error.text[0] = 0
-        return VKRT_ERROR_INTERNAL
+        return fail(error, VKRT_ERROR_INTERNAL, b"the requirements of a storage are not known")
     return VKRT_OK
 
 

@@ -15,23 +15,8 @@ from vkrt.executable.program import RECORDS
 
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, VKRT_OK, Error
 from vkrt.core.flat cimport (
-    ENUM,
-    FLAG,
-    FLOAT,
-    INT,
-    OPTIONAL,
-    RECORD,
-    RECORDS_HEADER,
-    ROWS,
-    TEXT,
-    UNION,
-    Part,
-    Type,
-    checksum_of,
-    open_records,
-    part_at,
-    type_at,
-    words_of,
+    ENUM, FLAG, FLOAT, INT, OPTIONAL, RECORD, RECORDS_HEADER, ROWS, TEXT, UNION, Part, Type,
+    checksum_of, open_records, part_at, type_at, words_of,
 )
 from vkrt.core.program cimport PROGRAM_VERSION, ProgramHead, check_program, read_head
 from vkrt.core.records cimport TABLES, TYPES

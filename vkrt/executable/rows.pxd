@@ -4,20 +4,14 @@ from libc.stdint cimport int64_t
 
 from vkrt.core.flat cimport Type
 from vkrt.core.records cimport (
-    TABLES,
-    ExecutionPlanRow,
-    PrepackPlanRow,
-    Records,
-    StatePlanRow,
-    WeightPlanRow,
+    TABLES, ExecutionPlanRow, PrepackPlanRow, Records, StatePlanRow, WeightPlanRow,
 )
 from vkrt.core.records cimport Rows as Span
 
 
 cdef struct Table:
     int64_t* words
-    size_t count
-    size_t room
+    size_t count, room
 
 
 cdef class Tables:

@@ -9,24 +9,8 @@ from libc.string cimport memcpy, memset
 
 
 from vkrt.core.flat cimport (
-    ENUM,
-    FLAG,
-    FLOAT,
-    INT,
-    MOST_DEPTH,
-    OPTIONAL,
-    RECORD,
-    RECORDS_VERSION,
-    ROWS,
-    TEXT,
-    UNION,
-    Part,
-    checksum_of,
-    part_at,
-    point_to_table,
-    records_magic,
-    table_type,
-    type_at,
+    ENUM, FLAG, FLOAT, INT, MOST_DEPTH, OPTIONAL, RECORD, RECORDS_VERSION, ROWS, TEXT, UNION, Part,
+    checksum_of, part_at, point_to_table, records_magic, table_type, type_at,
 )
 from vkrt.core.records cimport LAYOUT, TABLE_STORAGE, TABLES, TYPES
 from vkrt.core.records cimport Rows as Span

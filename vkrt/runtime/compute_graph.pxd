@@ -23,9 +23,8 @@ cdef class ComputeGraph:
     cdef KernelTable kernels
     cdef Execution core
     # What it is bound to: these hold what the device reads in a run that was interrupted
-    cdef tuple weights
+    cdef tuple weights, blocks
     cdef StateMemory state
-    cdef tuple blocks
     cdef HostCalls calls
     cdef Streamer streamer
     cdef Reader row_reader

@@ -15,9 +15,7 @@ the sizes it was run at lately.
 import threading
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_Occurred
 from libc.errno cimport errno
 from libc.stdlib cimport calloc, free
@@ -68,8 +66,7 @@ cdef class ComputeGraph:
             &self.device.core, &self.rows.records, self.rows.execution, self.kernels.take(),
             policy_of(self.device.info).avoid_recompile_padding, &self.core, &error), &error)
 
-    def bind(self, weights, StateMemory state not None, blocks,
-             ExternalBinding binding=None):
+    def bind(self, weights, StateMemory state not None, blocks, ExternalBinding binding=None):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
@@ -207,8 +204,7 @@ cdef class ComputeGraph:
         try:
             self._check_size(place, data.len)
             with nogil:
-                status = copy_to_range(&self.core.handles, &place.range, data.buf, data.len,
-                                       &error)
+                status = copy_to_range(&self.core.handles, &place.range, data.buf, data.len, &error)
             check_status(status, &error)
         finally:
             PyBuffer_Release(&data)

@@ -18,5 +18,4 @@ cdef class HostCalls:
 cdef HostCalls calls_of(plan, const Handles* handles)
 # A `vkrt.core.host_kernel.RunHostKernel`, of which the data is a `HostCalls`; what it raises stays
 # the thread's exception.
-cdef int run_host_call(void* data, int64_t submission, bint skipped,
-                       Error* error) noexcept with gil
+cdef int run_host_call(void* data, int64_t submission, bint skipped, Error* error) noexcept with gil

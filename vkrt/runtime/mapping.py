@@ -118,8 +118,7 @@ class Mapper:
         self._imports = []
 
 
-def mapper_of(executable: Executable, device: Any, sources: Sequence[Any],
-              trusts: bool) -> Mapper:
+def mapper_of(executable: Executable, device: Any, sources: Sequence[Any], trusts: bool) -> Mapper:
     """The imports of the weights that an executable has mapped; see `Mapper` for the arguments.
 
     Raises:

@@ -6,9 +6,7 @@ from vkrt.vk.pipeline_batch cimport PipelineBatch
 
 
 cdef class Shared:
-    cdef object pipelines
-    cdef object layouts
-    cdef object lock
+    cdef object pipelines, layouts, lock
 
 
 cdef class KernelTable
@@ -17,9 +15,7 @@ cdef class KernelTable
 cdef class Pipelines:
     cdef Device device
     cdef Shared shared
-    cdef dict modules
-    cdef dict layouts
-    cdef dict pipelines
+    cdef dict modules, layouts, pipelines
     # In the making, and the kernels in the order of the batch
     cdef PipelineBatch batch
     cdef list kernels

@@ -17,15 +17,8 @@ from vkrt.errors import VulkanError
 UNFINISHED = set()
 FINISHING = threading.Lock()
 
-
-def hold(graph):
-    """Holds a graph of which the device is at work on a run."""
-    UNFINISHED.add(graph)
-
-
-def let_go(graph):
-    """Lets go of it: the device is done."""
-    UNFINISHED.discard(graph)
+# Hold a graph of which the device is at work on a run, and let go of it when the device is done.
+hold, let_go = UNFINISHED.add, UNFINISHED.discard
 
 
 def finish_done():
