@@ -190,8 +190,7 @@ def type_of(kind: Type) -> str:
 def structs(schema: Schema) -> str:
     """vkrt/core/records.pxd."""
     tables = ["TABLE_TEXTS", *(f"TABLE_{snake(kind.name).upper()}" for kind in schema.tables)]
-    lines = ["# cython: language_level=3",
-             '"""The records of files as structs: rows of tables.', "", WRITTEN, '"""', "",
+    lines = ['"""The records of files as structs: rows of tables.', "", WRITTEN, '"""', "",
              "from libc.stdint cimport int64_t", "", "cdef enum:",
              f"    LAYOUT = {schema.layout:#x}", f"    TABLES = {len(tables)}",
              f"    TYPES = {len(schema.types)}", "", "cdef enum:", *packed("", tables), ""]

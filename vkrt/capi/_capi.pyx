@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The functions behind vkrt.h: structs become values, exceptions become codes.
 
 Each is called by a thread without Python's lock, and holds it to its end but where the runtime

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t
 
@@ -17,7 +16,6 @@ cdef tuple sizes_of(int rank, const int64_t* sizes, str label)
 cdef object input_of(const vkrt_tensor* tensor, info, size_t index)
 cdef list buffers_at(const vkrt_buffer* array, size_t number, str name)
 cdef list semaphores_at(const vkrt_semaphore* array, size_t number, str name)
-
 
 cdef class Outputs:
     cdef vkrt_tensor* tensors

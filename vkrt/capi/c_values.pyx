@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Structs of C as values and back: texts, memory, tensors, buffers, and what an error comes to.
 
 Views of the caller's memory are not copied; they end with the call.

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint32_t, uint64_t

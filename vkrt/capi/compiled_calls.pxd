@@ -1,7 +1,6 @@
-# cython: language_level=3
 
 from vkrt.capi.table cimport vkrt_table
 
-
-# The functions behind vkrt.h, for compiled programs
-cdef extern void fill_table "vkrt_fill_compiled_table"(vkrt_table* table) noexcept nogil
+cdef extern nogil:
+    # The functions behind vkrt.h, for compiled programs
+    void fill_table "vkrt_fill_compiled_table"(vkrt_table* table)

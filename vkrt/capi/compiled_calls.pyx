@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The calls of vkrt.h on compiled programs: by the core, in processes without Python too."""
 
 from libc.stdint cimport uint64_t

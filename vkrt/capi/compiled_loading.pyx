@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Loads of compiled programs, and of the methods that are loaded when they are needed."""
 
 from libc.stdint cimport int64_t, uint64_t

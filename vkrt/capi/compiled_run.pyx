@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 from libc.stdint cimport int32_t, int64_t

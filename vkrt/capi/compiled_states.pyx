@@ -1,4 +1,3 @@
-# cython: language_level=3
 """States of compiled programs: made, closed, reset, saved and loaded."""
 
 from vkrt.capi.compiled_handles cimport (

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How the calls on compiled programs say what went wrong: in the failure of the calling thread."""
 
 from vkrt.capi.table cimport vkrt_failure
@@ -16,7 +15,6 @@ cdef extern from * nogil:
     #endif
     """
     int refuse "VKRT_REFUSE"(vkrt_failure* failure, int code, const char* form, ...) noexcept
-
 
 # The same of what the core met
 cdef inline int failed(vkrt_failure* failure, const Error* error) noexcept nogil:

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The types of vkrt.h and table.h."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t

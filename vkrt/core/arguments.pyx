@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 from libc.stdint cimport int8_t, int32_t, uint8_t

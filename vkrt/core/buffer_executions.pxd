@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Executions over buffers of the host's: one for each set of them, recorded when it is first used.
 
 Those that were run lately are kept, as many as some bytes of the host's memory allow: a host that
@@ -21,11 +20,12 @@ cdef enum:
     # 3.6 KiB were measured)
     STEP_BYTES = 3600
 
-
-# The one of a shape over a state, with a buffer for each input and each output (`plan_external`)
-cdef extern int use_buffers "vkrt_use_buffers"(
-    MethodState* state, int64_t shape, const ExternalBuffer* inputs, const ExternalBuffer* outputs,
-    BufferExecution** found, Error* error) noexcept nogil
-# Forgets the buffers of a state's runs; of all states where it is NULL.
-cdef extern void drop_buffer_executions "vkrt_drop_buffer_executions"(
-    ProgramMethod* method, const MethodState* state) noexcept nogil
+cdef extern nogil:
+    # The one of a shape over a state, with a buffer for each input and each output
+    # (`plan_external`)
+    int use_buffers "vkrt_use_buffers"(MethodState* state, int64_t shape,
+                                       const ExternalBuffer* inputs, const ExternalBuffer* outputs,
+                                       BufferExecution** found, Error* error)
+    # Forgets the buffers of a state's runs; of all states where it is NULL.
+    void drop_buffer_executions "vkrt_drop_buffer_executions"(ProgramMethod* method,
+                                                              const MethodState* state)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t
 
@@ -29,21 +28,19 @@ cdef struct Check:
     char* listed  # and whether it is one of the method's weights
     int64_t staging_bytes
 
+cdef extern nogil:
+    # Checks a method of a target, at all of its shapes; there are as many files as `sources`, and
+    # weights lie in the first `source_bytes` of the only one, where that is not 0.
+    #   shared: the shared weights of the target, which are checked before
+    int check_method "vkrt_check_method"(const Records* records, const CompiledMethodRow* method,
+                                         const Rows* shared, int64_t sources, int64_t source_bytes,
+                                         Error* error)
+    const ModuleRow* find_module "vkrt_find_module"(const Records* records, const Text* name)
+    int64_t product_of "vkrt_product_of"(const Records* records, const Rows* sizes)
 
-# Checks a method of a target, at all of its shapes; there are as many files as `sources`, and
-# weights lie in the first `source_bytes` of the only one, where that is not 0.
-#   shared: the shared weights of the target, which are checked before
-cdef extern int check_method "vkrt_check_method"(
-    const Records* records, const CompiledMethodRow* method, const Rows* shared, int64_t sources,
-    int64_t source_bytes, Error* error) noexcept nogil
-cdef extern const ModuleRow* find_module "vkrt_find_module"(
-    const Records* records, const Text* name) noexcept nogil
-cdef extern int64_t product_of "vkrt_product_of"(
-    const Records* records, const Rows* sizes) noexcept nogil
-
-# For its parts, each in a file
-cdef extern int check_range "vkrt_check_range_row"(Check* c, const RangeRow* part) noexcept nogil
-cdef extern int check_in_file "vkrt_check_in_file"(
-    Check* c, const int64_t* source, const int64_t* offset, const int64_t* nbytes) noexcept nogil
-cdef extern int check_memory "vkrt_check_memory"(Check* c, const int64_t* storage) noexcept nogil
-cdef extern bint is_image "vkrt_is_image"(const Check* c, int64_t storage) noexcept nogil
+    # For its parts, each in a file
+    int check_range "vkrt_check_range_row"(Check* c, const RangeRow* part)
+    int check_in_file "vkrt_check_in_file"(Check* c, const int64_t* source, const int64_t* offset,
+                                           const int64_t* nbytes)
+    int check_memory "vkrt_check_memory"(Check* c, const int64_t* storage)
+    bint is_image "vkrt_is_image"(const Check* c, int64_t storage)

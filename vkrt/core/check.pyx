@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Whether a method of a file is sound: its storages, their places in memory, and its states.
 

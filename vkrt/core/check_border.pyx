@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Whether the border of a method is sound: what it says of its inputs and outputs is what its
 commands read and write, at every shape."""

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Whether commands are sound: what they read and write is there, and of the kind that kernels
 want; and so what the host reads and writes."""

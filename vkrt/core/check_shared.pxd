@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t
 
@@ -6,12 +5,11 @@ from vkrt.core.check cimport Check
 from vkrt.core.error cimport Error
 from vkrt.core.records cimport CompiledMethodRow, Records, Rows
 
-# Checks shared weights: a method of which every storage is a weight that has memory.
-cdef extern int check_shared "vkrt_check_shared"(
-    const Records* records, const CompiledMethodRow* method, int64_t sources,
-    int64_t source_bytes, Error* error) noexcept nogil
-# The shared weights that a method reads, which have memory from here on. Nothing of the method
-# itself brings them there: that is checked before.
-#   shared: those of its target, which are sound
-cdef extern int check_uses "vkrt_check_uses"(
-    Check* c, const CompiledMethodRow* method, const Rows* shared) noexcept nogil
+cdef extern nogil:
+    # Checks shared weights: a method of which every storage is a weight that has memory.
+    int check_shared "vkrt_check_shared"(const Records* records, const CompiledMethodRow* method,
+                                         int64_t sources, int64_t source_bytes, Error* error)
+    # The shared weights that a method reads, which have memory from here on. Nothing of the method
+    # itself brings them there: that is checked before.
+    #   shared: those of its target, which are sound
+    int check_uses "vkrt_check_uses"(Check* c, const CompiledMethodRow* method, const Rows* shared)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Whether shared weights are sound, and what methods say of those that they read."""
 

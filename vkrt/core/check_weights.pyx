@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Whether the way of every weight is sound: from where in a file it comes to which memory, when."""
 

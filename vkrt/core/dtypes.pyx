@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Dtypes of elements, as `vkrt.work.tensor` has them; the numbers are those of files."""
 
 from libc.stdint cimport int64_t

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """External buffers: those of a host that stand for inputs and outputs of a run.
 
 The run's own commands are between two submissions: the first waits for the host's semaphores and
@@ -20,18 +19,15 @@ from vkrt.core.records cimport RangeRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.vulkan cimport VkBuffer
 
-
 # A part of a VkBuffer of the host's
 cdef struct ExternalBuffer:
     VkBuffer handle
     uint64_t offset, nbytes
 
-
 # A buffer that kernels read and write in the place of a whole storage
 cdef struct ExternalPlace:
     int64_t storage
     ExternalBuffer buffer
-
 
 # What the device copies between the range of an input or output, padding included, and a buffer:
 # the bytes of the tensor, without padding
@@ -39,7 +35,6 @@ cdef struct ExternalCopy:
     RangeRow range
     ExternalBuffer buffer
     uint64_t nbytes
-
 
 # How a run uses buffers of the host's. All zeros: none.
 cdef struct IOBinding:
@@ -51,7 +46,6 @@ cdef struct IOBinding:
     const ExternalCopy* copies_out
     int64_t copy_out_count
 
-
 cdef struct ExternalIO:
     Device* device
     # Of the places of the binding
@@ -59,22 +53,20 @@ cdef struct ExternalIO:
     # Without a handle where nothing is copied
     CommandBuffer copy_in, copy_out
 
-
-# Puts the buffers that are used in place there. Balance with `close_external`, also where it
-# failed. The binding may go afterwards.
-cdef extern int place_external "vkrt_place_external"(
-    ExternalIO* external, Handles* handles, const IOBinding* binding,
-    Error* error) noexcept nogil
-# Records the copies; the handles are bound.
-cdef extern int record_external "vkrt_record_external"(
-    const Handles* handles, const IOBinding* binding, CommandPool* pool, ExternalIO* external,
-    Error* error) noexcept nogil
-# Submits what comes before a run; semaphores may be NULL.
-cdef extern int begin_external "vkrt_begin_external"(
-    ExternalIO* external, const SemaphoreList* waits, Error* error) noexcept nogil
-# Submits what comes behind it; the fence is signaled when all of the run is done.
-cdef extern int end_external "vkrt_end_external"(
-    ExternalIO* external, const SemaphoreList* signals, const Fence* fence,
-    Error* error) noexcept nogil
-# The device must be done with it; the buffers are the host's. May be called again.
-cdef extern void close_external "vkrt_close_external"(ExternalIO* external) noexcept nogil
+cdef extern nogil:
+    # Puts the buffers that are used in place there. Balance with `close_external`, also where it
+    # failed. The binding may go afterwards.
+    int place_external "vkrt_place_external"(ExternalIO* external, Handles* handles,
+                                             const IOBinding* binding, Error* error)
+    # Records the copies; the handles are bound.
+    int record_external "vkrt_record_external"(const Handles* handles, const IOBinding* binding,
+                                               CommandPool* pool, ExternalIO* external,
+                                               Error* error)
+    # Submits what comes before a run; semaphores may be NULL.
+    int begin_external "vkrt_begin_external"(ExternalIO* external, const SemaphoreList* waits,
+                                             Error* error)
+    # Submits what comes behind it; the fence is signaled when all of the run is done.
+    int end_external "vkrt_end_external"(ExternalIO* external, const SemaphoreList* signals,
+                                         const Fence* fence, Error* error)
+    # The device must be done with it; the buffers are the host's. May be called again.
+    void close_external "vkrt_close_external"(ExternalIO* external)

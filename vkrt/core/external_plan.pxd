@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Which external buffers kernels use in place, and which the device copies.
 
 A buffer takes the place of a whole storage, and so of every operand in it. That goes where only
@@ -12,7 +11,6 @@ from vkrt.core.error cimport Error
 from vkrt.core.external cimport ExternalBuffer, ExternalCopy, ExternalPlace, IOBinding
 from vkrt.core.records cimport ExecutionPlanRow, Records
 
-
 cdef struct ExternalPlan:
     IOBinding binding
     # What the binding refers to
@@ -20,18 +18,18 @@ cdef struct ExternalPlan:
     ExternalCopy* copies_in
     ExternalCopy* copies_out
 
-
-# How a run uses buffers for some of its inputs and outputs: one for each number, without a handle
-# where the host has an array. An input that nothing reads is left out. One that shares bytes with
-# an output is copied before the run, whose kernels may write an output long before they have read
-# all of an input. What is compared are handles and ranges: two VkBuffers at the same memory are not
-# seen to be that. Balance with `free_external_plan`, also where it failed.
-#   alignment: bytes that the offset of a buffer used in place is a multiple of
-# VKRT_ERROR_INPUT: a buffer has fewer bytes than the tensor, or two outputs share bytes.
-cdef extern int plan_external "vkrt_plan_external"(
-    const Records* records, const ExecutionPlanRow* plan, uint64_t alignment,
-    const ExternalBuffer* inputs, const ExternalBuffer* outputs, ExternalPlan* found,
-    Error* error) noexcept nogil
-cdef extern void free_external_plan "vkrt_free_external_plan"(ExternalPlan* found) noexcept nogil
-# Bytes that the device copies in every run
-cdef extern uint64_t copied_bytes "vkrt_copied_bytes"(const IOBinding* binding) noexcept nogil
+cdef extern nogil:
+    # How a run uses buffers for some of its inputs and outputs: one for each number, without a
+    # handle where the host has an array. An input that nothing reads is left out. One that shares
+    # bytes with an output is copied before the run, whose kernels may write an output long before
+    # they have read all of an input. What is compared are handles and ranges: two VkBuffers at the
+    # same memory are not seen to be that. Balance with `free_external_plan`, also where it failed.
+    #   alignment: bytes that the offset of a buffer used in place is a multiple of
+    #     VKRT_ERROR_INPUT: a buffer has fewer bytes than the tensor, or two outputs share bytes.
+    int plan_external "vkrt_plan_external"(const Records* records, const ExecutionPlanRow* plan,
+                                           uint64_t alignment, const ExternalBuffer* inputs,
+                                           const ExternalBuffer* outputs, ExternalPlan* found,
+                                           Error* error)
+    void free_external_plan "vkrt_free_external_plan"(ExternalPlan* found)
+    # Bytes that the device copies in every run
+    uint64_t copied_bytes "vkrt_copied_bytes"(const IOBinding* binding)

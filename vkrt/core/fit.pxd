@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t
 
@@ -27,7 +26,6 @@ cdef struct DeviceLimits:
     RequirementsOf requirements_of
     void* data  # for `requirements_of`
 
-
-cdef extern int fit_method "vkrt_fit_method"(
-    const Records* records, const CompiledMethodRow* method, const DeviceLimits* limits,
-    int64_t* type_bits, Error* error) noexcept nogil
+cdef extern nogil:
+    int fit_method "vkrt_fit_method"(const Records* records, const CompiledMethodRow* method,
+                                     const DeviceLimits* limits, int64_t* type_bits, Error* error)

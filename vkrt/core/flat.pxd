@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -63,24 +62,20 @@ cdef enum:
     # Tables of texts in a tuple in a tuple ..
     MOST_DEPTH = 64
 
+cdef extern nogil:
+    int open_records "vkrt_open_records"(const void* data, size_t nbytes, Records* records,
+                                         Error* error)
+    uint64_t checksum_of "vkrt_checksum"(const void* data, size_t nbytes)
+    # Where the text of `error` says what is expected: puts the word before it, and returns
+    # `status`.
+    int name_word "vkrt_name_word"(const void* records, const void* word, Error* error, int status)
+    bint equal_texts "vkrt_equal_texts"(const Records* records, const Text* a, const Text* b)
+    bint is_text "vkrt_is_text"(const Records* records, const Text* text, const char* expected)
 
-cdef extern int open_records "vkrt_open_records"(
-    const void* data, size_t nbytes, Records* records, Error* error) noexcept nogil
-cdef extern uint64_t checksum_of "vkrt_checksum"(const void* data, size_t nbytes) noexcept nogil
-# Where the text of `error` says what is expected: puts the word before it, and returns `status`.
-cdef extern int name_word "vkrt_name_word"(
-    const void* records, const void* word, Error* error, int status) noexcept nogil
-cdef extern bint equal_texts "vkrt_equal_texts"(
-    const Records* records, const Text* a, const Text* b) noexcept nogil
-cdef extern bint is_text "vkrt_is_text"(
-    const Records* records, const Text* text, const char* expected) noexcept nogil
-
-# For those who make and read records of any type
-cdef extern const char* records_magic "vkrt_records_magic"() noexcept nogil
-cdef extern const Type* type_at "vkrt_type_at"(int number) noexcept nogil
-cdef extern const Type* table_type "vkrt_table_type"(int table) noexcept nogil
-cdef extern const Part* part_at "vkrt_part_at"(int number) noexcept nogil
-cdef extern const int64_t* words_of "vkrt_words_of"(
-    const Records* records, int table) noexcept nogil
-cdef extern void point_to_table "vkrt_point_to_table"(
-    Records* records, int table, const int64_t* words) noexcept nogil
+    # For those who make and read records of any type
+    const char* records_magic "vkrt_records_magic"()
+    const Type* type_at "vkrt_type_at"(int number)
+    const Type* table_type "vkrt_table_type"(int table)
+    const Part* part_at "vkrt_part_at"(int number)
+    const int64_t* words_of "vkrt_words_of"(const Records* records, int table)
+    void point_to_table "vkrt_point_to_table"(Records* records, int table, const int64_t* words)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Flat files of records: their tables, and whether every word of them is what its type says.
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a run asks of its host: whether to go on, and kernels that run on the host.
 
 A branch is no kernel, and nor is a read of rows: the core reads conditions and rows itself.
@@ -20,17 +19,14 @@ from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records
 ctypedef int (*RunHostKernel)(void* data, int64_t submission, bint skipped,
                               Error* error) noexcept nogil
 
-
 # Seconds on the clock of the system that only goes forward (CLOCK_MONOTONIC)
 cdef struct StepTime:
     double start, seconds
-
 
 # Notes when the kernels and branches of a run took how long, those that are skipped included.
 cdef struct HostClock:
     StepTime* times
     int64_t count, room
-
 
 # All zeros: a host that is asked nothing
 cdef struct Host:
@@ -40,15 +36,15 @@ cdef struct Host:
     void* kernel_data
     HostClock* clock
 
-
-# Runs the kernel behind submission `number`, or reads rows, or the conditions of a branch.
-# `skipping` is whether the kernel stands in a branch that is not taken, and becomes the same for
-# what is behind.
-#   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
-cdef extern int run_host_kernel "vkrt_run_host_kernel"(
-    const Host* host, Reader* reader, const Handles* handles, const HostKernelRow* kernel,
-    int64_t number, bint* skipping, Error* error) noexcept nogil
-# VKRT_ERROR_UNSUPPORTED, with the name, where a plan has a kernel of the host.
-cdef extern int refuse_host_kernels "vkrt_refuse_host_kernels"(
-    const Records* records, const ExecutionPlanRow* plan, Error* error) noexcept nogil
-cdef extern double seconds_now "vkrt_seconds_now"() noexcept nogil
+cdef extern nogil:
+    # Runs the kernel behind submission `number`, or reads rows, or the conditions of a branch.
+    # `skipping` is whether the kernel stands in a branch that is not taken, and becomes the same
+    # for what is behind.
+    #   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
+    int run_host_kernel "vkrt_run_host_kernel"(const Host* host, Reader* reader,
+                                               const Handles* handles, const HostKernelRow* kernel,
+                                               int64_t number, bint* skipping, Error* error)
+    # VKRT_ERROR_UNSUPPORTED, with the name, where a plan has a kernel of the host.
+    int refuse_host_kernels "vkrt_refuse_host_kernels"(const Records* records,
+                                                       const ExecutionPlanRow* plan, Error* error)
+    double seconds_now "vkrt_seconds_now"()

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.string cimport memset
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The pipelines of a program: one for each shader and what is compiled into it."""
 
 from libc.stdint cimport int64_t
@@ -9,18 +8,15 @@ from vkrt.core.pipeline cimport DescriptorLayout, Pipeline
 from vkrt.core.records cimport KernelRow, Records, Rows
 from vkrt.core.vulkan cimport VkPipeline
 
-
 # What a dispatch needs of its kernel
 cdef struct Kernel:
     VkPipeline pipeline
     const DescriptorLayout* layout
 
-
 cdef struct MadeKernel:
     const KernelRow* row
     DescriptorLayout* layout
     Pipeline pipeline
-
 
 # Pointers to what is in it stay as they are until it is closed.
 cdef struct Kernels:
@@ -33,14 +29,13 @@ cdef struct Kernels:
     DescriptorLayout** layouts
     int64_t layout_count
 
-
-# No pipeline is made yet. What failed needs no `close_kernels`.
-cdef extern int open_kernels "vkrt_open_kernels"(
-    Device* device, const Records* records, const char* data, Kernels* kernels,
-    Error* error) noexcept nogil
-# The device must be done with the pipelines. May be called again.
-cdef extern void close_kernels "vkrt_close_kernels"(Kernels* kernels) noexcept nogil
-# The kernels of these rows, in their order; those that are not there are made, by several threads.
-# The caller frees `found`, also where it failed.
-cdef extern int get_kernels "vkrt_get_kernels"(
-    Kernels* kernels, const Rows* rows, Kernel** found, Error* error) noexcept nogil
+cdef extern nogil:
+    # No pipeline is made yet. What failed needs no `close_kernels`.
+    int open_kernels "vkrt_open_kernels"(Device* device, const Records* records, const char* data,
+                                         Kernels* kernels, Error* error)
+    # The device must be done with the pipelines. May be called again.
+    void close_kernels "vkrt_close_kernels"(Kernels* kernels)
+    # The kernels of these rows, in their order; those that are not there are made, by several
+    # threads. The caller frees `found`, also where it failed.
+    int get_kernels "vkrt_get_kernels"(Kernels* kernels, const Rows* rows, Kernel** found,
+                                       Error* error)

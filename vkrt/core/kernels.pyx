@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, realloc

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A compiled program on a device, for hosts without Python: its methods, loaded when they are first
 asked for, and run by one thread at a time each."""
 
@@ -20,7 +19,6 @@ from vkrt.core.records cimport CompiledMethodRow, ConstantMethodRow, ExecutableR
 from vkrt.core.states cimport States
 from vkrt.core.threads cimport pthread_mutex_t, pthread_t
 
-
 # One value of what a method keeps from run to run; see `vkrt.core.method_state`
 cdef struct MethodState:
     ProgramMethod* method
@@ -32,7 +30,6 @@ cdef struct MethodState:
     Handles handles
     States own
     MethodState* next
-
 
 # A shape over a state and over buffers of the host's; see `vkrt.core.buffer_executions`
 cdef struct BufferExecution:
@@ -46,7 +43,6 @@ cdef struct BufferExecution:
     # Of the host's memory, an estimate
     uint64_t nbytes
     BufferExecution* next
-
 
 # A run that one call begins and another one waits for; see `vkrt.core.submitted_run`
 cdef struct SubmittedRun:
@@ -62,7 +58,6 @@ cdef struct SubmittedRun:
     # How it went
     int status
     Error error
-
 
 cdef struct ProgramMethod:
     LoadedProgram* program
@@ -87,7 +82,6 @@ cdef struct ProgramMethod:
     # Whether it runs, and whether that run is to end
     int phase
 
-
 cdef struct LoadedProgram:
     File file
     ProgramFile program
@@ -105,11 +99,9 @@ cdef struct LoadedProgram:
     int64_t method_count
     ProgramFigures figures
 
-
 # Told when a part of a load is done: "read the program", "start the driver", and for each method
 # "read the plan" and those of `OnPart`. Any value but 0 ends the load, with VKRT_ERROR_CANCELLED.
 ctypedef int (*OnProgramPart)(void* data, LoadedProgram* program, const char* part) noexcept nogil
-
 
 cdef struct LoadOptions:
     const char* device  # see `choose_device`
@@ -123,49 +115,46 @@ cdef struct LoadOptions:
     OnProgramPart on_part  # NULL: nobody is told
     void* data
 
-
-# Loads a program from an open file, which becomes the program's also where this fails, and the
-# method "forward" or the only one.
-cdef extern int open_loaded "vkrt_open_loaded"(
-    File* file, const LoadOptions* options, LoadedProgram** program, Error* error) noexcept nogil
-# No other thread may use it any more.
-cdef extern void close_loaded "vkrt_close_loaded"(LoadedProgram* program) noexcept nogil
-# A method by its name, which need not be loaded
-cdef extern int find_method "vkrt_find_method"(
-    LoadedProgram* program, const char* name, ProgramMethod** method, Error* error) noexcept nogil
-# Loads it, unless it is loaded.
-#   options: for whoever is told; may be NULL
-cdef extern int need_method "vkrt_need_method"(
-    ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil
-# Loads one of its methods, or shared weights, of which the shared weights are loaded; nothing is
-# left where it fails. See `load_method`.
-cdef extern int load_row "vkrt_load_row"(
-    LoadedProgram* program, const CompiledMethodRow* row, SharedWeights** shared, OnPart on_part,
-    void* data, Method* method, Error* error) noexcept nogil
-# The end of what `load_row` has loaded
-cdef extern void unload_row "vkrt_unload_row"(
-    LoadedProgram* program, const CompiledMethodRow* row, Method* method) noexcept nogil
-# The figures at this moment, and the most device memory that there was
-cdef extern uint64_t read_figures "vkrt_read_figures"(
-    LoadedProgram* program, ProgramFigures* figures) noexcept nogil
-# Waits for the run that was submitted or cancelled, which may still use the method's memory.
-cdef extern int wait_for_run "vkrt_wait_for_run"(ProgramMethod* method, Error* error) noexcept nogil
-# Runs a method once, over a state and at a shape that are ready (`use_state`).
-cdef extern int run_loaded "vkrt_run_loaded"(
-    ProgramMethod* method, MethodState* state, Error* error) noexcept nogil
-# Runs an execution of the method's, over a state. Semaphores may be NULL: as `run_execution`.
-cdef extern int run_over "vkrt_run_over"(
-    MethodState* state, Execution* execution, const SemaphoreList* waits,
-    const SemaphoreList* signals, Error* error) noexcept nogil
-# A run that fails in the middle of changing its state says so there.
-cdef extern void note_state "vkrt_note_state"(
-    MethodState* state, const Execution* execution, const Error* error) noexcept nogil
-# Whether the run that a thread of the method's is at is to end: a `Poll` of the method
-cdef extern int is_cancelled "vkrt_is_cancelled"(void* method) noexcept nogil
-# While it is one, `cancel_method` ends it: a run, or the wait for one.
-cdef extern void set_running "vkrt_set_running"(ProgramMethod* method, bint runs) noexcept nogil
-# Ends the run that another thread is at, if there is one.
-cdef extern void cancel_method "vkrt_cancel_method"(ProgramMethod* method) noexcept nogil
-# The executable that was loaded, or NULL
-cdef extern const ExecutableRow* executable_of "vkrt_executable_of"(
-    const ProgramMethod* method) noexcept nogil
+cdef extern nogil:
+    # Loads a program from an open file, which becomes the program's also where this fails, and the
+    # method "forward" or the only one.
+    int open_loaded "vkrt_open_loaded"(File* file, const LoadOptions* options,
+                                       LoadedProgram** program, Error* error)
+    # No other thread may use it any more.
+    void close_loaded "vkrt_close_loaded"(LoadedProgram* program)
+    # A method by its name, which need not be loaded
+    int find_method "vkrt_find_method"(LoadedProgram* program, const char* name,
+                                       ProgramMethod** method, Error* error)
+    # Loads it, unless it is loaded.
+    #   options: for whoever is told; may be NULL
+    int need_method "vkrt_need_method"(ProgramMethod* method, const LoadOptions* options,
+                                       Error* error)
+    # Loads one of its methods, or shared weights, of which the shared weights are loaded; nothing
+    # is left where it fails. See `load_method`.
+    int load_row "vkrt_load_row"(LoadedProgram* program, const CompiledMethodRow* row,
+                                 SharedWeights** shared, OnPart on_part, void* data, Method* method,
+                                 Error* error)
+    # The end of what `load_row` has loaded
+    void unload_row "vkrt_unload_row"(LoadedProgram* program, const CompiledMethodRow* row,
+                                      Method* method)
+    # The figures at this moment, and the most device memory that there was
+    uint64_t read_figures "vkrt_read_figures"(LoadedProgram* program, ProgramFigures* figures)
+    # Waits for the run that was submitted or cancelled, which may still use the method's memory.
+    int wait_for_run "vkrt_wait_for_run"(ProgramMethod* method, Error* error)
+    # Runs a method once, over a state and at a shape that are ready (`use_state`).
+    int run_loaded "vkrt_run_loaded"(ProgramMethod* method, MethodState* state, Error* error)
+    # Runs an execution of the method's, over a state. Semaphores may be NULL: as `run_execution`.
+    int run_over "vkrt_run_over"(MethodState* state, Execution* execution,
+                                 const SemaphoreList* waits, const SemaphoreList* signals,
+                                 Error* error)
+    # A run that fails in the middle of changing its state says so there.
+    void note_state "vkrt_note_state"(MethodState* state, const Execution* execution,
+                                      const Error* error)
+    # Whether the run that a thread of the method's is at is to end: a `Poll` of the method
+    int is_cancelled "vkrt_is_cancelled"(void* method)
+    # While it is one, `cancel_method` ends it: a run, or the wait for one.
+    void set_running "vkrt_set_running"(ProgramMethod* method, bint runs)
+    # Ends the run that another thread is at, if there is one.
+    void cancel_method "vkrt_cancel_method"(ProgramMethod* method)
+    # The executable that was loaded, or NULL
+    const ExecutableRow* executable_of "vkrt_executable_of"(const ProgramMethod* method)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a load reads weights with, and whom it tells of them."""
 
 from libc.stdint cimport uint64_t
@@ -10,7 +9,6 @@ from vkrt.core.reader cimport Reader
 
 # Hears how many bytes have been read so far; any value but 0 ends the load.
 ctypedef int (*Progress)(void* data, uint64_t done) noexcept nogil
-
 
 cdef struct Loading:
     Reader* reader
@@ -25,9 +23,7 @@ cdef struct Loading:
     Job failed
     int number
 
-
-cdef extern int read_jobs "vkrt_read_jobs"(
-    Loading* loading, const Job* jobs, size_t count, Error* error) noexcept nogil
-# So many bytes more are where they belong.
-cdef extern int count_bytes "vkrt_count_bytes"(
-    Loading* loading, uint64_t nbytes, Error* error) noexcept nogil
+cdef extern nogil:
+    int read_jobs "vkrt_read_jobs"(Loading* loading, const Job* jobs, size_t count, Error* error)
+    # So many bytes more are where they belong.
+    int count_bytes "vkrt_count_bytes"(Loading* loading, uint64_t nbytes, Error* error)

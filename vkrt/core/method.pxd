@@ -1,4 +1,3 @@
-# cython: language_level=3
 """A method of a compiled program on a device: loaded in the order of the memory contract, and run.
 
 Weights come first, one by one; staging is released then; the arena of activations is allocated
@@ -22,11 +21,9 @@ from vkrt.core.states cimport States
 from vkrt.core.streamer cimport Streamer
 from vkrt.core.weights cimport Weights
 
-
 # Told when a part of a load is done: "pipelines", "weights", "allocate and record"; any value but 0
 # ends the load, with VKRT_ERROR_CANCELLED.
 ctypedef int (*OnPart)(void* data, const char* part) noexcept nogil
-
 
 # What the methods of a program on a device have in common
 cdef struct Session:
@@ -46,7 +43,6 @@ cdef struct Session:
     # See `vkrt.core.reader.ReaderOptions`
     size_t keep_limit
 
-
 cdef struct Method:
     Session* session
     const CompiledMethodRow* row
@@ -64,7 +60,6 @@ cdef struct Method:
     Execution* executions
     int64_t shape
 
-
 # Weights that several methods of a program read; see `vkrt.core.shared_weights`
 cdef struct SharedWeights:
     const CompiledMethodRow* row
@@ -74,47 +69,45 @@ cdef struct SharedWeights:
     int64_t users
     SharedWeights* next
 
-
-# Balance with `close_session`, also where it failed.
-#   reading: how weights are read from the file
-cdef extern int open_session "vkrt_open_session"(
-    Device* device, const Records* records, const File* file, bint padded, const int64_t* type_bits,
-    const ReaderOptions* reading, Session* session, Error* error) noexcept nogil
-cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
-# Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it
-# failed.
-#   shared: the shared weights that it reads, for each of its uses, loaded as long as it is
-cdef extern int load_method "vkrt_load_method"(
-    Session* session, const CompiledMethodRow* row, SharedWeights** shared, OnPart on_part,
-    void* data, Method* method, Error* error) noexcept nogil
-# Waits for a run that was cancelled. May be called again.
-cdef extern void close_method "vkrt_close_method"(Method* method) noexcept nogil
-# Makes the pipelines of a shape, and binds its activations, weights and states: for further states
-# of a method, each of which has executions of its own. Balance with `close_execution`.
-#   state: in the place of the method's own; NULL: that
-#   binding: the host's buffers that stand for inputs and outputs; NULL: none
-cdef extern int open_shape "vkrt_open_shape"(
-    Method* method, int64_t shape, Execution* execution, Error* error) noexcept nogil
-cdef extern int bind_shape "vkrt_bind_shape"(
-    Method* method, Execution* execution, const Handles* state, const IOBinding* binding,
-    Error* error) noexcept nogil
-# The plan of one of its shapes, by its number
-cdef extern const ExecutionPlanRow* plan_at "vkrt_plan_at"(
-    const Records* records, const CompiledMethodRow* row, int64_t shape) noexcept nogil
-# Refuses a method with kernels of the host, at any shape: by their names.
-cdef extern int refuse_kernels "vkrt_refuse_kernels"(
-    const Records* records, const CompiledMethodRow* row, Error* error) noexcept nogil
-# An output of the shape at hand; NULL where it is no tensor.
-cdef extern const HostArrayRow* output_at "vkrt_output_at"(
-    const Method* method, int64_t number) noexcept nogil
-# Which of its shapes the method runs at from now on: 0 is the largest, 1 and on are `row.others`.
-cdef extern int use_shape "vkrt_use_shape"(
-    Method* method, int64_t number, Error* error) noexcept nogil
-# Copies to an input, and from an output, all of their elements, of the dtype that the device has.
-# Numbers that an input may not hold are refused. An input waits for a run that was left.
-cdef extern int write_input "vkrt_write_input"(
-    Method* method, int64_t number, const void* data, size_t nbytes, Error* error) noexcept nogil
-cdef extern int read_output "vkrt_read_output"(
-    Method* method, int64_t number, void* data, size_t nbytes, Error* error) noexcept nogil
-# The execution of the shape at hand
-cdef extern Execution* execution_of "vkrt_execution_of"(Method* method) noexcept nogil
+cdef extern nogil:
+    # Balance with `close_session`, also where it failed.
+    #   reading: how weights are read from the file
+    int open_session "vkrt_open_session"(
+        Device* device, const Records* records, const File* file, bint padded,
+        const int64_t* type_bits, const ReaderOptions* reading, Session* session, Error* error)
+    void close_session "vkrt_close_session"(Session* session)
+    # Loads a method whose blocks have their types of memory. Balance with `close_method`, also
+    # where it failed.
+    #   shared: the shared weights that it reads, for each of its uses, loaded as long as it is
+    int load_method "vkrt_load_method"(Session* session, const CompiledMethodRow* row,
+                                       SharedWeights** shared, OnPart on_part, void* data,
+                                       Method* method, Error* error)
+    # Waits for a run that was cancelled. May be called again.
+    void close_method "vkrt_close_method"(Method* method)
+    # Makes the pipelines of a shape, and binds its activations, weights and states: for further
+    # states of a method, each of which has executions of its own. Balance with `close_execution`.
+    #   state: in the place of the method's own; NULL: that
+    #   binding: the host's buffers that stand for inputs and outputs; NULL: none
+    int open_shape "vkrt_open_shape"(Method* method, int64_t shape, Execution* execution,
+                                     Error* error)
+    int bind_shape "vkrt_bind_shape"(Method* method, Execution* execution, const Handles* state,
+                                     const IOBinding* binding, Error* error)
+    # The plan of one of its shapes, by its number
+    const ExecutionPlanRow* plan_at "vkrt_plan_at"(const Records* records,
+                                                   const CompiledMethodRow* row, int64_t shape)
+    # Refuses a method with kernels of the host, at any shape: by their names.
+    int refuse_kernels "vkrt_refuse_kernels"(const Records* records, const CompiledMethodRow* row,
+                                             Error* error)
+    # An output of the shape at hand; NULL where it is no tensor.
+    const HostArrayRow* output_at "vkrt_output_at"(const Method* method, int64_t number)
+    # Which of its shapes the method runs at from now on: 0 is the largest, 1 and on are
+    # `row.others`.
+    int use_shape "vkrt_use_shape"(Method* method, int64_t number, Error* error)
+    # Copies to an input, and from an output, all of their elements, of the dtype that the device
+    # has. Numbers that an input may not hold are refused. An input waits for a run that was left.
+    int write_input "vkrt_write_input"(Method* method, int64_t number, const void* data,
+                                       size_t nbytes, Error* error)
+    int read_output "vkrt_read_output"(Method* method, int64_t number, void* data, size_t nbytes,
+                                       Error* error)
+    # The execution of the shape at hand
+    Execution* execution_of "vkrt_execution_of"(Method* method)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport UINT64_MAX
 from libc.stdlib cimport calloc, free

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Commands that are recorded, submitted and waited for at once."""
 
 from vkrt.core.command cimport CommandBuffer, CommandPool
@@ -6,15 +5,14 @@ from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.fence cimport Fence
 
-
 cdef struct Once:
     CommandPool pool
     CommandBuffer commands
     Fence fence
 
-
-# What failed needs no `close_once`.
-cdef extern int open_once "vkrt_open_once"(Device* device, Once* once, Error* error) noexcept nogil
-cdef extern void close_once "vkrt_close_once"(Once* once) noexcept nogil
-# Ends the recording, submits it, and waits until the device is done with it.
-cdef extern int carry_out "vkrt_carry_out"(Once* once, Error* error) noexcept nogil
+cdef extern nogil:
+    # What failed needs no `close_once`.
+    int open_once "vkrt_open_once"(Device* device, Once* once, Error* error)
+    void close_once "vkrt_close_once"(Once* once)
+    # Ends the recording, submits it, and waits until the device is done with it.
+    int carry_out "vkrt_carry_out"(Once* once, Error* error)

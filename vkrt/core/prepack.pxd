@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Prepack: constants of the file, slice by slice, through one staging buffer into their weights.
 
 The order is the file's. Before each batch the memory blocks of the weights it reaches are
@@ -17,11 +16,10 @@ from vkrt.core.records cimport PrepackPlanRow, Records
 # Allocates a block of weights by its number, if it is not there yet, and binds its storages.
 ctypedef int (*AllocateBlock)(void* data, int64_t number, Error* error) noexcept nogil
 
-
-# Packs every weight of a plan. Whatever happens, staging is released.
-#   records: the tables that the plan is in
-#   kernels: by their numbers in the plan
-cdef extern int run_prepack "vkrt_run_prepack"(
-    const Records* records, const PrepackPlanRow* plan, Handles* handles, Allocator* allocator,
-    const Kernel* kernels, Loading* loading, AllocateBlock allocate, void* data,
-    Error* error) noexcept nogil
+cdef extern nogil:
+    # Packs every weight of a plan. Whatever happens, staging is released.
+    #   records: the tables that the plan is in
+    #   kernels: by their numbers in the plan
+    int run_prepack "vkrt_run_prepack"(
+        const Records* records, const PrepackPlanRow* plan, Handles* handles, Allocator* allocator,
+        const Kernel* kernels, Loading* loading, AllocateBlock allocate, void* data, Error* error)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -7,7 +6,7 @@ from vkrt.core.file cimport File
 from vkrt.core.records cimport Records
 
 cdef enum:
-    PROGRAM_VERSION = 2
+    PROGRAM_VERSION = 3
     # Bytes of a compiled program's head
     PROGRAM_HEAD = 32
 
@@ -25,15 +24,12 @@ cdef struct ProgramFile:
     void* memory  # has the records
     Records records
 
-
-cdef extern int read_head "vkrt_read_head"(
-    const void* head, size_t nbytes, uint64_t file_bytes, ProgramHead* found,
-    Error* error) noexcept nogil
-cdef extern int check_program "vkrt_check_program"(
-    const Records* records, int64_t sources, int64_t data_bytes, Error* error) noexcept nogil
-cdef extern int open_program "vkrt_open_program"(
-    const char* path, ProgramFile* file, Error* error) noexcept nogil
-# The same of a file that is open already, and stays so as long as its weights are read.
-cdef extern int open_program_in "vkrt_open_program_in"(
-    const File* source, ProgramFile* file, Error* error) noexcept nogil
-cdef extern void close_program "vkrt_close_program"(ProgramFile* file) noexcept nogil
+cdef extern nogil:
+    int read_head "vkrt_read_head"(const void* head, size_t nbytes, uint64_t file_bytes,
+                                   ProgramHead* found, Error* error)
+    int check_program "vkrt_check_program"(const Records* records, int64_t sources,
+                                           int64_t data_bytes, Error* error)
+    int open_program "vkrt_open_program"(const char* path, ProgramFile* file, Error* error)
+    # The same of a file that is open already, and stays so as long as its weights are read.
+    int open_program_in "vkrt_open_program_in"(const File* source, ProgramFile* file, Error* error)
+    void close_program "vkrt_close_program"(ProgramFile* file)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """A compiled program's file: opened, and its records checked, so that all of it can be used as it
 lies in memory."""

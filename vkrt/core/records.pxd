@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The records of files as structs: rows of tables.
 
 Written by `tools/records.py --write`, from the classes of vkrt/executable/program.py.

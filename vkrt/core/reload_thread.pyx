@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 cimport libc.errno as system_errno

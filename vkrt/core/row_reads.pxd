@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Rows of the program's files that a run chooses: read when the device has computed which, straight
 to where kernels read them. The other rows of such a table are never read."""
 
@@ -10,14 +9,12 @@ from vkrt.core.poll cimport Poll
 from vkrt.core.reader cimport Reader
 from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records
 
-
-# Reads the rows of a kernel that has a table. The host sees its arrays; what the device has written
-# of them is visible, and what is read here is flushed by the caller.
-#   reader: of the program's files, with which nobody else runs jobs meanwhile
-#   poll: may be NULL
-cdef extern int read_rows "vkrt_read_rows"(
-    Reader* reader, const Handles* handles, const HostKernelRow* kernel, Poll poll, void* data,
-    Error* error) noexcept nogil
-# Whether a plan reads rows
-cdef extern bint has_row_reads "vkrt_has_row_reads"(
-    const Records* records, const ExecutionPlanRow* plan) noexcept nogil
+cdef extern nogil:
+    # Reads the rows of a kernel that has a table. The host sees its arrays; what the device has
+    # written of them is visible, and what is read here is flushed by the caller.
+    #   reader: of the program's files, with which nobody else runs jobs meanwhile
+    #   poll: may be NULL
+    int read_rows "vkrt_read_rows"(Reader* reader, const Handles* handles,
+                                   const HostKernelRow* kernel, Poll poll, void* data, Error* error)
+    # Whether a plan reads rows
+    bint has_row_reads "vkrt_has_row_reads"(const Records* records, const ExecutionPlanRow* plan)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shared weights of a compiled program: on the device from the first method that reads them to the
 last.
 
@@ -10,13 +9,12 @@ from vkrt.core.loaded_program cimport ProgramMethod
 from vkrt.core.method cimport OnPart
 from vkrt.core.records cimport CompiledTargetRow
 
-
-# Loads the shared weights that a method reads, unless they are loaded. Balance with `drop_shared`,
-# also where it failed.
-#   target: of the method's row
-#   on_part: is told of their parts, too
-cdef extern int take_shared "vkrt_take_shared"(
-    ProgramMethod* method, const CompiledTargetRow* target, OnPart on_part, void* data,
-    Error* error) noexcept nogil
-# The method is closed before. May be called again.
-cdef extern void drop_shared "vkrt_drop_shared"(ProgramMethod* method) noexcept nogil
+cdef extern nogil:
+    # Loads the shared weights that a method reads, unless they are loaded. Balance with
+    # `drop_shared`, also where it failed.
+    #   target: of the method's row
+    #   on_part: is told of their parts, too
+    int take_shared "vkrt_take_shared"(ProgramMethod* method, const CompiledTargetRow* target,
+                                       OnPart on_part, void* data, Error* error)
+    # The method is closed before. May be called again.
+    void drop_shared "vkrt_drop_shared"(ProgramMethod* method)

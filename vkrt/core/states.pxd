@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What a method keeps from run to run: its memory, and the values that it begins with."""
 
 from vkrt.core.allocator cimport Allocator
@@ -11,7 +10,6 @@ from vkrt.core.records cimport Records, StatePlanRow, StateTensorRow
 
 from libc.stdint cimport int64_t
 
-
 cdef struct States:
     const Records* records
     const StatePlanRow* plan
@@ -20,26 +18,23 @@ cdef struct States:
     # A run that failed, or a change that did, has left them half changed.
     bint inconsistent
 
-
-# Makes the handles of a method's states in `handles`. No memory is allocated yet. Balance with
-# `close_states`, also where it failed.
-cdef extern int open_states "vkrt_open_states"(
-    Allocator* allocator, const Records* records, const StatePlanRow* plan, Handles* handles,
-    const int64_t* type_bits, States* states, Error* error) noexcept nogil
-# Allocates their memory, unless it is there.
-cdef extern int allocate_states "vkrt_allocate_states"(States* states, Error* error) noexcept nogil
-# Gives every state the value that the file has; the device is not at work.
-cdef extern int reset_states "vkrt_reset_states"(
-    States* states, Reader* reader, Error* error) noexcept nogil
-# Zeros in all that begin as zeros. Where the host does not see them it is one submission: a
-# language model has dozens of caches, and each submission is waited for.
-#   once: of the device
-cdef extern int fill_states "vkrt_fill_states"(
-    States* states, Once* once, Error* error) noexcept nogil
-# Gives one of them a value: zeros everywhere, padding included, and then the bytes.
-#   once: of the device
-cdef extern int write_state "vkrt_write_state"(
-    States* states, const StateTensorRow* state, Once* once, const char* data, size_t nbytes,
-    Error* error) noexcept nogil
-# The handles are closed before. The device must be done with them. May be called again.
-cdef extern void close_states "vkrt_close_states"(States* states) noexcept nogil
+cdef extern nogil:
+    # Makes the handles of a method's states in `handles`. No memory is allocated yet. Balance with
+    # `close_states`, also where it failed.
+    int open_states "vkrt_open_states"(Allocator* allocator, const Records* records,
+                                       const StatePlanRow* plan, Handles* handles,
+                                       const int64_t* type_bits, States* states, Error* error)
+    # Allocates their memory, unless it is there.
+    int allocate_states "vkrt_allocate_states"(States* states, Error* error)
+    # Gives every state the value that the file has; the device is not at work.
+    int reset_states "vkrt_reset_states"(States* states, Reader* reader, Error* error)
+    # Zeros in all that begin as zeros. Where the host does not see them it is one submission: a
+    # language model has dozens of caches, and each submission is waited for.
+    #   once: of the device
+    int fill_states "vkrt_fill_states"(States* states, Once* once, Error* error)
+    # Gives one of them a value: zeros everywhere, padding included, and then the bytes.
+    #   once: of the device
+    int write_state "vkrt_write_state"(States* states, const StateTensorRow* state, Once* once,
+                                       const char* data, size_t nbytes, Error* error)
+    # The handles are closed before. The device must be done with them. May be called again.
+    void close_states "vkrt_close_states"(States* states)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Streaming: a thread brings weights to their places in the pool while the device computes.
 
 The plan (`vkrt.plan.stream.streaming`) says which weight may be reloaded when which submission is
@@ -37,7 +36,6 @@ from vkrt.core.uploads cimport Uploader
 cdef enum:
     # So often, in nanoseconds, a wait for the device looks whether it should go on.
     PATIENCE = 50_000_000
-
 
 cdef struct Streamer:
     Device* device
@@ -85,20 +83,18 @@ cdef struct Streamer:
     # This epoch is to end; everything is.
     bint ending, stopping
 
-
-# Starts the thread, which begins with what the first run needs first. Takes the uploader along,
-# which was opened before. Balance with `close_streamer`, also where it failed.
-cdef extern int open_streamer "vkrt_open_streamer"(
-    const WeightPlanRow* plan, const Handles* handles, Streamer* streamer,
-    Error* error) noexcept nogil
-# Runs all submissions once. A weight that could not be read fails the run; the next one tries
-# again.
-#   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
-cdef extern int run_streamed "vkrt_run_streamed"(
-    Streamer* streamer, const Recording* recording, const Handles* handles, Reader* reader,
-    const Host* host, Error* error) noexcept nogil
-# Waits until the device is done with a run that was cancelled; nothing where there was none.
-cdef extern int rest_streamer "vkrt_rest_streamer"(
-    Streamer* streamer, Poll poll, void* data, Error* error) noexcept nogil
-# Ends the thread. No run may be in progress. May be called again.
-cdef extern void close_streamer "vkrt_close_streamer"(Streamer* streamer) noexcept nogil
+cdef extern nogil:
+    # Starts the thread, which begins with what the first run needs first. Takes the uploader along,
+    # which was opened before. Balance with `close_streamer`, also where it failed.
+    int open_streamer "vkrt_open_streamer"(const WeightPlanRow* plan, const Handles* handles,
+                                           Streamer* streamer, Error* error)
+    # Runs all submissions once. A weight that could not be read fails the run; the next one tries
+    # again.
+    #   reader: see `vkrt.core.row_reads`; NULL where a plan reads no rows
+    int run_streamed "vkrt_run_streamed"(Streamer* streamer, const Recording* recording,
+                                         const Handles* handles, Reader* reader, const Host* host,
+                                         Error* error)
+    # Waits until the device is done with a run that was cancelled; nothing where there was none.
+    int rest_streamer "vkrt_rest_streamer"(Streamer* streamer, Poll poll, void* data, Error* error)
+    # Ends the thread. No run may be in progress. May be called again.
+    void close_streamer "vkrt_close_streamer"(Streamer* streamer)

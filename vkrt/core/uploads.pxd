@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How a streamed weight gets to its place in the pool: the host writes it there, or the device
 copies it there from a staging buffer of two slots.
 
@@ -23,7 +22,6 @@ from vkrt.core.resource cimport Buffer
 from vkrt.core.semaphore cimport TimelineSemaphore
 from vkrt.core.strided_copy cimport StridedCopy
 
-
 # A streamed weight: where it goes, and how it is packed
 cdef struct Upload:
     const WeightReadRow* read
@@ -35,13 +33,11 @@ cdef struct Upload:
     # Else which of all pieces are its own
     int64_t first, count
 
-
 # What passes a slot of the staging buffer at once
 cdef struct Piece:
     Job job
     int slot
     uint64_t to, nbytes
-
 
 cdef struct Uploader:
     Device* device
@@ -61,23 +57,20 @@ cdef struct Uploader:
     uint64_t[UPLOAD_SLOTS] free_at
     uint64_t submitted
 
-
-# The pool is bound. Balance with `close_uploader`, also where it failed.
-cdef extern int open_uploader "vkrt_open_uploader"(
-    Allocator* allocator, Reader* reader, const WeightPlanRow* plan, Handles* handles,
-    Uploader* uploader, Error* error) noexcept nogil
-# Brings a weight to its place; its number is that in the order of the plan. `arrival` is the value
-# of `arrivals` behind its copies, where copies raise it.
-cdef extern int upload_weight "vkrt_upload_weight"(
-    Uploader* uploader, int64_t number, uint64_t* arrival, Error* error) noexcept nogil
-# Lets the system begin to read a weight whose place is not free yet.
-cdef extern int prefetch_weight "vkrt_prefetch_weight"(
-    Uploader* uploader, int64_t number, Error* error) noexcept nogil
-# Waits for all copies.
-cdef extern int finish_uploads "vkrt_finish_uploads"(
-    Uploader* uploader, Error* error) noexcept nogil
-# Where the host raises it: `arrivals` becomes one that begins anew. Nothing waits for it.
-cdef extern int renew_arrivals "vkrt_renew_arrivals"(
-    Uploader* uploader, Error* error) noexcept nogil
-# Waits for the copies. May be called again.
-cdef extern void close_uploader "vkrt_close_uploader"(Uploader* uploader) noexcept nogil
+cdef extern nogil:
+    # The pool is bound. Balance with `close_uploader`, also where it failed.
+    int open_uploader "vkrt_open_uploader"(Allocator* allocator, Reader* reader,
+                                           const WeightPlanRow* plan, Handles* handles,
+                                           Uploader* uploader, Error* error)
+    # Brings a weight to its place; its number is that in the order of the plan. `arrival` is the
+    # value of `arrivals` behind its copies, where copies raise it.
+    int upload_weight "vkrt_upload_weight"(Uploader* uploader, int64_t number, uint64_t* arrival,
+                                           Error* error)
+    # Lets the system begin to read a weight whose place is not free yet.
+    int prefetch_weight "vkrt_prefetch_weight"(Uploader* uploader, int64_t number, Error* error)
+    # Waits for all copies.
+    int finish_uploads "vkrt_finish_uploads"(Uploader* uploader, Error* error)
+    # Where the host raises it: `arrivals` becomes one that begins anew. Nothing waits for it.
+    int renew_arrivals "vkrt_renew_arrivals"(Uploader* uploader, Error* error)
+    # Waits for the copies. May be called again.
+    void close_uploader "vkrt_close_uploader"(Uploader* uploader)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The weights of a method: from the file to where the kernels read them.
 
 They come one by one: those that are mapped are imported, those that the host writes are read into
@@ -18,7 +17,6 @@ from vkrt.core.kernels cimport Kernel
 from vkrt.core.loading cimport Loading
 from vkrt.core.records cimport PrepackPlanRow, Records, WeightPlanRow
 
-
 cdef struct Weights:
     const Records* records
     const WeightPlanRow* plan
@@ -29,27 +27,26 @@ cdef struct Weights:
     HostImport* imports
     int64_t import_count
 
-
-# Makes the handles of a method's weights in `handles`, and imports those that are mapped, but for
-# those that have a place already. No memory is allocated yet. Balance with `close_weights`, also
-# where it failed.
-#   file: of the program, to which all offsets refer
-#   type_bits: of the blocks, see `vkrt.core.fit`
-cdef extern int open_weights "vkrt_open_weights"(
-    Allocator* allocator, const Records* records, const WeightPlanRow* plan, const File* file,
-    Handles* handles, const int64_t* type_bits, Weights* weights, Error* error) noexcept nogil
-# Allocates all of their memory that is not there yet.
-cdef extern int allocate_weights "vkrt_allocate_weights"(
-    Weights* weights, Error* error) noexcept nogil
-# Reads, and packs, the weights of which the host sees the memory straight into it.
-#   at_once: so many bytes, or a few more, are read until their number is told
-cdef extern int write_weights "vkrt_write_weights"(
-    Weights* weights, Loading* loading, uint64_t at_once, Error* error) noexcept nogil
-# Packs those that pass the staging buffer.
-#   records: the tables that the plan is in
-#   kernels: by their numbers in the plan
-cdef extern int pack_weights "vkrt_pack_weights"(
-    Weights* weights, const Records* records, const PrepackPlanRow* plan, const Kernel* kernels,
-    Loading* loading, Error* error) noexcept nogil
-# The handles are closed before. The device must be done with them. May be called again.
-cdef extern void close_weights "vkrt_close_weights"(Weights* weights) noexcept nogil
+cdef extern nogil:
+    # Makes the handles of a method's weights in `handles`, and imports those that are mapped, but
+    # for those that have a place already. No memory is allocated yet. Balance with `close_weights`,
+    # also where it failed.
+    #   file: of the program, to which all offsets refer
+    #   type_bits: of the blocks, see `vkrt.core.fit`
+    int open_weights "vkrt_open_weights"(
+        Allocator* allocator, const Records* records, const WeightPlanRow* plan, const File* file,
+        Handles* handles, const int64_t* type_bits, Weights* weights, Error* error)
+    # Allocates all of their memory that is not there yet.
+    int allocate_weights "vkrt_allocate_weights"(Weights* weights, Error* error)
+    # Reads, and packs, the weights of which the host sees the memory straight into it.
+    #   at_once: so many bytes, or a few more, are read until their number is told
+    int write_weights "vkrt_write_weights"(Weights* weights, Loading* loading, uint64_t at_once,
+                                           Error* error)
+    # Packs those that pass the staging buffer.
+    #   records: the tables that the plan is in
+    #   kernels: by their numbers in the plan
+    int pack_weights "vkrt_pack_weights"(Weights* weights, const Records* records,
+                                         const PrepackPlanRow* plan, const Kernel* kernels,
+                                         Loading* loading, Error* error)
+    # The handles are closed before. The device must be done with them. May be called again.
+    void close_weights "vkrt_close_weights"(Weights* weights)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True
 
 from libc.stdint cimport uint64_t

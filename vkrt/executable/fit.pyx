@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Whether a method of a file runs on a device: Python's face of the core's comparison."""
 
 from libc.stdint cimport INT64_MAX, int64_t

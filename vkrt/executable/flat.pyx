@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Records in flat files: Python's face of the core's tables.
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Records as rows of the core's tables: in memory, for the core to carry out, or in a flat file."""
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The border to ExecuTorch's runtime: its calls become calls of Python objects, its values arrays.
 
 The runtime calls from whatever thread, with or without the GIL: every call takes it. No exception

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """ComputeGraph: the activations and commands of an execution plan on a device.
 
     prepare                  pipelines

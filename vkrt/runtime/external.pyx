@@ -1,4 +1,3 @@
-# cython: language_level=3
 """How a run uses buffers of the host's: what the core has planned (`vkrt.core.external_plan`)."""
 
 from libc.stdint cimport int64_t

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from vkrt.core.handles cimport Handles as CoreHandles
 from vkrt.executable.rows cimport Rows

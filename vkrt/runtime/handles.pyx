@@ -1,4 +1,3 @@
-# cython: language_level=3
 """The buffers and images behind the storages of a plan: the core's, with exceptions."""
 
 cimport cython

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Host calls: kernels outside of the delegates, on arrays that lie in the operands' memory."""
 
 from cpython.buffer cimport PyBUF_WRITE

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Whether a device reads weights in their file (`vkrt.core.mapping`), and its driver the pages of
 files at all (`vkrt.core.map_probe`)."""
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from vkrt.core.kernels cimport Kernel
 from vkrt.vk.device cimport Device

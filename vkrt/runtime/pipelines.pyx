@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Pipelines: one on a device per shader variant and specialization, whoever uses it.
 
 Programs on one device share what they have in common; the last one that lets go of a pipeline

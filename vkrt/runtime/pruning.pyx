@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Shader modules without the code that their specialization constants never reach, see
 `vkrt.core.pruning`."""
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """StateMemory: what a method keeps from run to run, as device memory and handles.
 
 A method has one, and more where several states take turns over the same weights. It lies in the

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from vkrt.core.error cimport Error
 from vkrt.core.streamer cimport Streamer as CoreStreamer

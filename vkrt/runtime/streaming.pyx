@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Streaming: weights come to their places in the pool while the device computes. The core does it,
 in a thread of its own (`vkrt.core.streamer`)."""
 

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Runs of a `ComputeGraph` whose steps are timed (`vkrt.core.profile`)."""
 
 cimport cython

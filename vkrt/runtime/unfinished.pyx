@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Runs that are over for the host and not for the device.
 
 The device cannot be interrupted. What it works on must then neither be changed nor released until

@@ -1,4 +1,3 @@
-# cython: language_level=3
 
 from vkrt.core.weights cimport Weights as CoreWeights
 from vkrt.executable.rows cimport Rows

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Weights: those of a method on a device, from the file to where the kernels read them.
 
     (made)                   handles exist, nothing is allocated
