@@ -64,6 +64,12 @@ def test_small(name, storage, device):
     check(find_model(f"{name}.pte"), device, storage=storage)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_small_in_parts(name, storage, device):
+    """Nodes in slices and strips, wherever that saves bytes."""
+    check(find_model(f"{name}.pte"), device, storage=storage, prefer="memory")
+
+
 @pytest.mark.parametrize("name", LARGE)
 def test_large(name, device):
     check(need_model(f"{name}.pte"), device)
