@@ -6,7 +6,7 @@ from support import MODELS, QUICK, calls_of, graph_of_file, need_model, relative
 from test_language import PROMPT, REAL
 
 import vkrt
-from vkrt.graph import zeros
+from vkrt.graph import constants
 from vkrt.runtime.handles import requirements_of
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.tokenizer import Tokenizer
@@ -131,7 +131,7 @@ def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
 
 
 def test_caches_that_begin_with_something_stay_as_they_are(load, steps, tmp_path, monkeypatch):
-    monkeypatch.setattr(zeros, "_is_zero", lambda *_args: False)
+    monkeypatch.setattr(constants, "is_zero", lambda *_args: False)
     initial = graph_of_file("llama").states[0].initial
     monkeypatch.undo()
     data = bytearray((MODELS / "llama.pte").read_bytes())
