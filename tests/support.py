@@ -27,11 +27,6 @@ MODELS = Path(__file__).parent / "models"
 NOT_HERE = "not in VKRT_MODELS: "
 
 
-def in_every_storage(test: Any) -> Any:
-    """A test on the driver with each storage as a parameter."""
-    return pytest.mark.driver(pytest.mark.parametrize("storage", STORAGES)(test))
-
-
 def model_folders() -> list[Path]:
     """The programs in the repository and the folders of VKRT_MODELS (a path list).
 

@@ -14,7 +14,7 @@ import pytest
 from compiled_programs import CODE_OF, Failure, call, library, live, opened, refused, tensor_of
 from core_runner import inputs_of, runs
 from hostile_device import environment_of
-from support import STORAGES, run_python, same_bits
+from support import run_python, same_bits
 
 import vkrt
 from vkrt.capi import saving
@@ -38,7 +38,6 @@ def check_runs(out):
     return memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_and_bytes(name, storage, compiled_of):
     out = compiled_of(name, storage=storage)
@@ -50,7 +49,6 @@ def test_the_same_bits_and_bytes(name, storage, compiled_of):
         assert report.planned_peak == memory["planned_peak"]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_rows_that_a_run_chooses(storage, compiled_of):
     """Of the experts of a layer those are read that a token needs."""
     check_runs(compiled_of("experts", storage=storage, weights="stream"))

@@ -68,7 +68,6 @@ def test_numbers_for_messages():
         assert text.value.decode() == f"{number:,}"
 
 
-@pytest.mark.driver
 def test_threads_share_an_account(allocator):
     """What they allocate at once is counted, to the byte, and so is the most that it was."""
     sizes = [1000 + 17 * number for number in range(THREADS)]
@@ -90,7 +89,6 @@ def test_threads_share_an_account(allocator):
     assert statistics.peak_block_bytes == statistics.peak_allocation_bytes == sum(sizes)
 
 
-@pytest.mark.driver
 def test_an_account_ends_while_threads_allocate(allocator):
     """Each allocation succeeds, or says that the account is closed; the last block ends it."""
     def work(number: int) -> None:
@@ -110,7 +108,6 @@ def test_an_account_ends_while_threads_allocate(allocator):
     at_once(work)
 
 
-@pytest.mark.driver
 def test_what_memory_ran_out_of(allocator):
     error, small, large = Error(), Block(), Block()
     expect_ok(allocate(allocator, 300, small, error), error)

@@ -67,7 +67,6 @@ def test_a_program_that_does_not_say():
         description.graph("forward")
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"storage": "texture3d"}])
 def test_later_runs_are_right(load, options):
     program = load("recurrent", **options)

@@ -101,7 +101,6 @@ def test_other_buffers_are_in_doubt(options):
     assert read is not before
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"fusions": "off"}])
 def test_later_runs_are_right_too(load, options):
     program = load("twins", **options)

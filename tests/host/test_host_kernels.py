@@ -202,7 +202,6 @@ def test_random_numbers(name, args, dtype, least, most, mean, deviation):
         assert sorted(results[0]) == list(range(1000))
 
 
-@pytest.mark.driver
 def test_random_numbers_of_a_run_are_others_in_the_next(device):
     """And those of two nodes that say the same."""
 
@@ -305,7 +304,6 @@ def test_unknown_kernel():
         run_kernel("aten::nothing.out", (), ())
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
 def test_between_nodes_of_the_device(storage, device):
     """Rows that do not fill texels go to the host and come back, twice."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from properties import examples
 from samples.attention import _plain
 from small_graphs import check_lowered_alike, families_of
-from support import execute, in_every_storage
+from support import execute
 from test_sharing import DEFAULT
 
 from vkrt.graph.graph import Graph
@@ -74,7 +74,6 @@ CASES = [((2, 3, 5, 7, 8, 8), None, 400), ((1, 3, 9, 6, 4, 8), (9, 6), 100),
          ((1, 2, 17, 12, 12, 8), (1, 2, 17, 12), 100), ((1, 2, 3, 40, 8, 8), (1, 1, 40), 1)]
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize(("sizes", "mask", "nbytes"), CASES)
 def test_blocks_give_what_the_whole_gives(sizes, mask, nbytes, half, storage, device, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from harness import Variant, check
 from samples.attention import _cached, _custom
 from small_graphs import families_of
-from support import in_every_storage, open_method
+from support import open_method
 from test_sharing import DEFAULT, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -56,7 +56,6 @@ def test_one_dispatch_or_three():
     assert kernels(SIZES[0], refused=frozenset(("attention_row.texel.f32",))) == in_blocks
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.parametrize("sizes", SIZES, ids=["x".join(map(str, sizes)) for sizes in SIZES])
 def test_results(sizes, half, storage, device):

@@ -7,7 +7,6 @@ import pytest
 from graph_maker import Constants, Nodes, constant, graph_of, graph_of_node, value
 from harness import normal
 from small_graphs import result_of
-from support import STORAGES
 
 from vkrt.graph.graph import Graph
 from vkrt.work.tensor import Tensor
@@ -57,7 +56,6 @@ def network(is_half: bool) -> tuple[Graph, bytes]:
 
 
 @pytest.mark.parametrize("weights", ["auto", "copy"])
-@pytest.mark.parametrize("storage", STORAGES)
 def test_results_are_those_of_the_same_numbers(storage, weights, device):
     array = normal(1, 3, 6, 10)
     found, wanted = (
@@ -66,7 +64,6 @@ def test_results_are_those_of_the_same_numbers(storage, weights, device):
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_every_number(storage, device):
     """An odd count of them, which is no whole number of texels or words."""
     words = np.append(EDGES, numbers(91)[0])

@@ -10,7 +10,7 @@ from graph_maker import new_node
 from harness import normal
 from samples.attention import SIZES, any_mask, attention
 from small_graphs import kernels
-from support import execute, in_every_storage, open_method, same_bits
+from support import execute, open_method, same_bits
 from test_sharing import sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -205,7 +205,6 @@ def need_precise(kept: np.ndarray, rows: np.ndarray) -> None:
     assert not found[rows == 0].any()
 
 
-@in_every_storage
 def test_rows_are_within_half_of_a_scale(storage, device):
     rows = np.stack(list(ROWS.values())).astype(np.float32)[None, :, None]
     kept = written(rows, device, storage)
@@ -217,7 +216,6 @@ def test_rows_are_within_half_of_a_scale(storage, device):
     need_precise(written(half, device, storage), half)
 
 
-@in_every_storage
 def test_rows_go_to_places_of_their_own(storage, device):
     rows = normal(2, 4, 3, 20)
     kept = written(rows, device, storage)
@@ -227,7 +225,6 @@ def test_rows_go_to_places_of_their_own(storage, device):
     assert not found[1, 2].any()
 
 
-@in_every_storage
 @pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
 def test_a_head_with_a_number_that_is_none(strange, storage, device):
     rows = normal(1, 3, 2, 8)
@@ -242,7 +239,6 @@ def test_a_head_with_a_number_that_is_none(strange, storage, device):
 # What is read
 
 
-@in_every_storage
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize(("sizes", "dtype", "sees", "batch"), [
     *((sizes, "float32", "causal", 1) for sizes in SIZES), (SIZES[4], "float16", "causal", 1),
@@ -276,7 +272,6 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, s
     assert np.linalg.norm(result - expected) <= bound * np.linalg.norm(expected)
 
 
-@in_every_storage
 @pytest.mark.parametrize(("op", "count", "start", "turned", "batch"), [
     (PAIRS, 1, 4, 12, 1), (PAIRS, 5, 0, 12, 2), (HALVES, 1, 8, 12, 1), (HALVES, 3, 6, 8, 3)])
 def test_keys_are_turned_on_their_way(op, count, start, turned, batch, storage, device):
@@ -297,7 +292,6 @@ def test_keys_are_turned_on_their_way(op, count, start, turned, batch, storage, 
     assert all(array.any() for array in found[0])
 
 
-@in_every_storage
 def test_heads_of_other_sizes_are_kept_as_floats(storage, device):
     made = Cached((3, 4, 2, 6, 9, 4), batch=2)
     arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]
@@ -311,7 +305,6 @@ def test_heads_of_other_sizes_are_kept_as_floats(storage, device):
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
-@driver
 def test_a_head_that_is_none_is_one_for_attention(device):
     made = Cached((3, 2, 2, 8, 3, 0))
     arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]

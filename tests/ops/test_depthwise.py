@@ -8,7 +8,6 @@ import pytest
 from both_ways import check_both_ways
 from harness import Variant
 from selection import differing
-from support import in_every_storage
 
 from vkrt.device.policy import policy_of
 from vkrt.lowering.lowering import lower
@@ -55,7 +54,6 @@ def test_which_samples():
     assert {2} <= {args[0].sizes[0] for args in convolutions}
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_samples(half, storage, device):

@@ -7,7 +7,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, new_node, value
 from harness import normal
 from small_graphs import fused_and_apart, kernels, rewritten
-from support import in_every_storage, same_bits
+from support import same_bits
 
 from vkrt.graph.graph import Node
 from vkrt.work.tensor import Tensor
@@ -44,7 +44,6 @@ def then(node: Node, activation: str) -> list[Node]:
                            *ACTIVATIONS.get(activation, ()))]
 
 
-@in_every_storage
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("activation", ["hardswish", "hardsigmoid", "clamp"])
 def test_convolutions_with_an_activation_have_the_same_bits(name, activation, storage, device):
@@ -59,7 +58,6 @@ def test_convolutions_with_an_activation_have_the_same_bits(name, activation, st
     assert np.isnan(results[0]).any()
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_layers_with_an_activation_have_the_same_bits(rows, activation, device):
@@ -92,7 +90,6 @@ CONVOLUTIONS |= {
 }
 
 
-@in_every_storage
 @pytest.mark.parametrize("name", ["residual", "wide residual", "residual of a line"])
 @pytest.mark.parametrize("activation", ["", "relu", "hardswish"])
 @pytest.mark.parametrize("swapped", [False, True])

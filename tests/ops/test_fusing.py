@@ -8,7 +8,7 @@ import pytest
 from graph_maker import Constants, Nodes, graph_of, new_node, value
 from harness import normal
 from small_graphs import SIZES, kernels, layer, result_of, rewritten, strange
-from support import in_every_storage, outside
+from support import outside
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
@@ -35,7 +35,6 @@ def test_one_kernel(x, swapped):
     assert kernels(graph_of(x, silu(x, swapped))) == ["unary"]
 
 
-@in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_same_bits(x, swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
@@ -82,7 +81,6 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
     return nodes
 
 
-@in_every_storage
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("between", ["", "aten.tanh.default"])
 def test_a_gated_product_is_one_kernel(x, between, swapped, storage, device):
@@ -146,7 +144,6 @@ EPILOGUES = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoi
          ("tanh",), ("hardswish",)]
 
 
-@in_every_storage
 @pytest.mark.parametrize("epilogue", EPILOGUES, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
 def test_an_activation_is_done_with_what_it_is_of(x, head, epilogue, storage, device):
@@ -158,7 +155,6 @@ def test_an_activation_is_done_with_what_it_is_of(x, head, epilogue, storage, de
     check_same(fused, apart, strange(*SIZES, scale=5), storage, device)
 
 
-@pytest.mark.driver
 def test_bounds_that_are_no_numbers(x, device):
     """To torch everything is NaN then."""
     graph = graph_of(x, tailed(x, "add", "clamp", None, math.nan))
@@ -195,7 +191,6 @@ def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
 LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 
 
-@in_every_storage
 @pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
     ("float", 1, False, False), ("float", 5, True, False), ("float", 6, False, True),
     ("float", 1, True, True), ("groups", 1, True, True),
@@ -223,7 +218,6 @@ def test_what_a_layer_adds_may_be_too_large_to_be_seen_as_texels():
     assert "binary" not in kernels(graph, LAYERS, max_texels=COLUMNS // 4)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
     constants, x = Constants(), value(3, DEPTH)
@@ -234,7 +228,6 @@ def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
         assert result_of(graph, array, storage, device, data) == pytest.approx(expected, 1e-6)
 
 
-@in_every_storage
 @pytest.mark.parametrize("kind", ["float", "groups"])
 def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""

@@ -7,7 +7,7 @@ import pytest
 from graph_maker import Constants, Nodes, new_node
 from harness import normal
 from small_graphs import check_lowered_alike, families_of, rewritten
-from support import execute, in_every_storage
+from support import execute
 from test_fusing_softmax import guarded
 
 from vkrt.graph.graph import Graph, Node
@@ -108,7 +108,6 @@ def fused(graph: Graph, **target) -> Node | None:
 
 
 @pytest.mark.usefixtures("few_bytes")
-@in_every_storage
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("mask", [None, (11, 11), (1, 1, 11, 11), (1, 3, 11, 1)])
 def test_attention_is_one_node(mask, scale, storage, device):
@@ -124,7 +123,6 @@ def test_attention_is_one_node(mask, scale, storage, device):
 
 
 @pytest.mark.usefixtures("few_bytes")
-@pytest.mark.driver
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("sizes", [(2, 3, 11, 8), (1, 2, 13, 6), (3, 2, 20, 4), (1, 1, 33, 16)])
 @pytest.mark.parametrize("turned", [True, False])

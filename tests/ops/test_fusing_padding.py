@@ -7,7 +7,6 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, value
 from harness import normal
 from small_graphs import fused_and_apart, kernels, rewritten
-from support import in_every_storage
 
 from vkrt.graph.graph import Graph, Node
 
@@ -48,7 +47,6 @@ def bordered(sizes, weight_sizes, border, stride=1, padding=0, groups=1, number=
     return graph_of(x, nodes), nodes, normal(*weight_sizes).astype(np.float32).tobytes()
 
 
-@in_every_storage
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_numbers(case, storage, device):
     graph, _, data = bordered(*CASES[case])

@@ -18,7 +18,6 @@ from small_graphs import (
     result_of,
     results_of,
 )
-from support import in_every_storage
 from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -111,7 +110,6 @@ def test_what_is_no_whole_texels_is_copied():
     assert "copy" in kernels(attention(1, 5, 2, 8), NAMES, storage="texture3d")
 
 
-@in_every_storage
 @pytest.mark.parametrize("sizes", [*SIZES, (1, 5, 2, 6), (2, 1, 3, 8)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_results(sizes, dtype, storage, device):
@@ -126,7 +124,6 @@ def test_results(sizes, dtype, storage, device):
         attention(*sizes, dtype), array, storage, device))
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 @pytest.mark.parametrize("sizes", [(1, 37, 2, 20), (2, 70, 1, 68)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -141,7 +138,6 @@ def test_tiles_that_workgroups_share(sizes, dtype, storage, device):
         assert error(found, expected(array, *sizes[2:])) < (1e-6 if dtype == "float32" else 4e-3)
 
 
-@in_every_storage
 def test_elements_that_are_no_numbers_stay_where_they_are(storage, device):
     """Of keys beyond the last one nothing is multiplied, also where the last one is infinite."""
     array = normal(1, 5, 24)
@@ -152,7 +148,6 @@ def test_elements_that_are_no_numbers_stay_where_they_are(storage, device):
     assert np.isneginf(found[:, 0]).all() and np.isfinite(found[:, 1:]).all()
 
 
-@pytest.mark.driver
 def test_what_else_is_read_is_copied(device):
     """A part that something beside products reads, and a source that is written over later."""
     x = value(4, 16)
@@ -170,7 +165,6 @@ def test_what_else_is_read_is_copied(device):
     np.testing.assert_array_equal(found[2], array[:, 8:])
 
 
-@pytest.mark.driver
 def test_a_source_is_not_written_over_before_its_parts_are_read(device):
     x = value(4, 16)
     nodes = Nodes()
@@ -222,7 +216,6 @@ def curved(rows: int, curve: tuple, bias: bool, dtype: str = "float32", more: bo
     return graph_of(x, nodes, *[made] * more), bytes(constants.data)
 
 
-@in_every_storage
 @pytest.mark.parametrize("curve", CURVES, ids=str)
 @pytest.mark.parametrize("rows", [1, 9])
 def test_a_layer_ends_with_a_curve(curve, rows, storage, device):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from graph_maker import Nodes, constant, graph_of, value
 from small_graphs import fused_and_apart, kernels
-from support import in_every_storage
 
 from vkrt.graph.graph import Graph
 from vkrt.passes.fuse_requantization import DEQUANTIZE, QUANTIZE
@@ -50,7 +49,6 @@ def test_quantized_layers_that_end_otherwise_stay(other):
     assert len(kernels(quantized_layer(**other), Q8_KERNELS)) == 4
 
 
-@in_every_storage
 @pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
 def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
     array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
@@ -85,7 +83,6 @@ def test_pools_between_other_scales_and_zeros_stay(other):
     assert len(kernels(quantized_pool(**other), POOLED_KERNELS)) == 3
 
 
-@in_every_storage
 @pytest.mark.parametrize("more", [False, True])
 def test_a_quantized_pool_gives_the_bits_of_its_steps(more, storage, device):
     array = np.random.default_rng(1).integers(-128, 128, (2, 5, 9, 8)).astype(np.int8)

@@ -5,12 +5,11 @@ import pytest
 from fused_graphs import HALVES, PAIRS, attention, attention_graph
 from harness import normal
 from small_graphs import kernels
-from support import execute, in_every_storage, same_bits
+from support import execute, same_bits
 
 NAMES = ("rotary", "rotary_two", "rotary_into", "rows_into_two", "rows_into")
 
 
-@in_every_storage
 @pytest.mark.parametrize(("op", "count", "start", "dtype", "turned", "batch", "masked"), [
     (PAIRS, 1, 4, "float32", 12, 1, False), (PAIRS, 5, 0, "float16", 12, 1, False),
     (HALVES, 1, 8, "float32", 12, 1, False), (HALVES, 3, 6, "float32", 8, 1, False),

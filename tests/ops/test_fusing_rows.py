@@ -18,7 +18,7 @@ from fused_graphs import (
 from graph_maker import Constants, Nodes, new_node, value
 from harness import normal
 from small_graphs import families_of, kernels, layer, results_of, rewritten
-from support import STORAGES, in_every_storage, open_method, same_bits
+from support import open_method, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -50,7 +50,6 @@ def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str
             np.testing.assert_array_equal(result, wanted)
 
 
-@in_every_storage
 @pytest.mark.parametrize(("kind", "count", "dtype", "bias", "names"), [
     ("groups", 2, "float32", True, ["linear_q4_gemv_horizontal"]),
     ("groups", 3, "float16", False, ["linear_q4_gemv_horizontal"]),
@@ -102,7 +101,6 @@ def test_what_is_done_with_another_layer_is_checked_too():
 # Gated layers
 
 
-@in_every_storage
 @pytest.mark.parametrize(("swapped", "views", "dtype", "bias", "kind"), [
     (False, True, "float32", False, "groups"), (True, False, "float32", True, "groups"),
     (False, False, "float16", False, "groups"), (True, True, "float32", False, "channels")])
@@ -134,7 +132,6 @@ def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
 # The norm of a row
 
 
-@in_every_storage
 @pytest.mark.parametrize(("dtype", "kind", "tolerance"), [
     ("float32", "groups", 1e-6), ("float32", "channels", 1e-6), ("float16", "groups", 2e-3)])
 def test_layers_do_the_norm_of_their_row(dtype, kind, tolerance, storage, device):
@@ -157,7 +154,6 @@ def test_a_norm_that_layers_cannot_do_stays(monkeypatch):
     assert "rms_norm" in kernels(normed_graph(nodes), NAMES)
 
 
-@in_every_storage
 def test_a_norm_that_a_layer_adds_to_its_result_stays(storage, device):
     """All that read it are layers of one row, but for one of them it is no row."""
     nodes, constants = normed()
@@ -201,7 +197,6 @@ def test_layers_with_other_weights_between_them_stay():
 # Kernels in a GPU's shape
 
 
-@in_every_storage
 def test_teams_do_the_same(storage, device):
     cases = [(*several("groups", 3, bias=True), 1e-6)]
     nodes, constants = normed()
@@ -220,7 +215,6 @@ def test_teams_do_the_same(storage, device):
 # Rows that are quantized on their way
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_an_input_of_several_layers_is_quantized_once(storage):
     x, y = value(3, 64), value(3, 64)
     names = families_of(lower(quantized(x, x, y, x)[0], Target(storage=storage)))
@@ -284,7 +278,6 @@ def test_repeated_nodes_have_the_same_operator_arguments_and_results():
     assert share_qparams(graph, Target()) is graph
 
 
-@in_every_storage
 @pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize(("rows", "dtype"), [(1, "float32"), (1, "float16"), (3, "float32")])
 def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device):

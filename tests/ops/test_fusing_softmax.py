@@ -7,7 +7,6 @@ import pytest
 from graph_maker import Nodes, graph_of, new_node, value
 from harness import normal
 from small_graphs import families_of, fused_and_apart, rewritten
-from support import in_every_storage
 
 from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
@@ -28,7 +27,6 @@ def guarded(x: Tensor, dim: int = -1, shared: Tensor | None = None,
     return nodes
 
 
-@in_every_storage
 @pytest.mark.parametrize(("sizes", "dim"), [((2, 5, 7), -1), ((3, 6, 8), 1), ((4, 1500), 1),
                                             ((1, 4, 1), 0), ((2, 3, 3, 6), 3)])
 def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):

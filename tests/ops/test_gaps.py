@@ -48,7 +48,6 @@ def wrong(monkeypatch):
     return tell
 
 
-@pytest.mark.driver
 def test_activations_lie_apart(method):
     loaded, inputs = method()
     fill(loaded, PATTERNS[0])
@@ -58,7 +57,6 @@ def test_activations_lie_apart(method):
     assert all(end + 4096 <= start for (_, end), (start, _) in zip(places, places[1:]))
 
 
-@pytest.mark.driver
 def test_a_byte_beyond_a_result_is_named(method, device):
     need_one_memory(device)
     loaded, _ = method()
@@ -75,7 +73,6 @@ def test_a_byte_beyond_a_result_is_named(method, device):
         check_gaps(loaded, PATTERNS[0])
 
 
-@pytest.mark.driver
 def test_a_byte_beyond_a_weight_is_named(method, device):
     need_one_memory(device)
     loaded, inputs = method(sample=WITH_WEIGHT)
@@ -87,7 +84,6 @@ def test_a_byte_beyond_a_weight_is_named(method, device):
         check_gaps(loaded, PATTERNS[1])
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["buffer", "texel"])
 def test_a_kernel_that_writes_beyond_its_result_is_found(method, wrong, storage, device):
     if device.info.driver_id != SWIFTSHADER:
@@ -98,7 +94,6 @@ def test_a_kernel_that_writes_beyond_its_result_is_found(method, wrong, storage,
         run_over(PATTERNS[0], loaded, inputs)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["buffer", "texel"])
 def test_a_kernel_that_leaves_out_some_of_its_result_is_found(method, wrong, storage):
     wrong("copy", 7, 3)  # the texels of the result: it has 4
@@ -108,7 +103,6 @@ def test_a_kernel_that_leaves_out_some_of_its_result_is_found(method, wrong, sto
 
 
 # Reads of texels beyond a view give zeros there as well.
-@pytest.mark.driver
 def test_a_kernel_that_reads_beyond_its_operand_is_found(method, wrong, device):
     if device.info.driver_id != SWIFTSHADER:
         pytest.skip("this driver may read zeros beyond a buffer")

@@ -5,7 +5,7 @@ device's own conversions do.
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
-from support import execute, in_every_storage
+from support import execute
 
 from vkrt.device.policy import SWIFTSHADER
 
@@ -35,7 +35,6 @@ def between_halves() -> np.ndarray:
     return np.append(numbers, np.zeros(-numbers.size % 64, np.float32)).reshape(-1, 64)
 
 
-@in_every_storage
 def test_rounded_to_nearest_even(storage, device):
     """Bit for bit, denormal halves too; infinite from 65520 on; a zero keeps its sign."""
     numbers = between_halves()
@@ -51,7 +50,6 @@ def test_rounded_to_nearest_even(storage, device):
                     list(zip(numbers[wrong], result[wrong], expected[wrong]))[:5]))
 
 
-@in_every_storage
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_read(dtype, storage, device):
     """Halves as they are read: a device may take denormal ones for zeros, and nothing else."""
@@ -70,7 +68,6 @@ def test_read(dtype, storage, device):
     np.testing.assert_array_equal(np.signbit(result[as_zero]), np.signbit(expected[as_zero]))
 
 
-@in_every_storage
 def test_products_are_rounded_to_nearest(storage, device):
     """A product of halves is exact in single precision, so that its half is certain."""
     a, b = normal(1, 8, 9, 16) + 4, normal(1, 8, 9, 16, seed=1) + 4

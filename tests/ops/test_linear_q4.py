@@ -8,7 +8,7 @@ from graph_maker import constant, value
 from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
 from small_graphs import families_of
-from support import STORAGES, open_method
+from support import open_method
 
 from vkrt.compiler import compiler
 from vkrt.errors import FormatError, UnsupportedError
@@ -22,7 +22,6 @@ def target(storage):
     return Target(storage=storage, max_texels=1 << 26, max_image_extent=16384)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_nothing_of_them_is_copied(storage):
     for sample in SAMPLES:
         work = lower(make_case(sample).graph, target(storage))
@@ -48,7 +47,6 @@ def _model(key=None):
     return graph
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 def test_the_embedding_and_the_output_layer_share_their_weight(storage):
     work = lower(_model("the key of both"), target(storage))
     table, head = (step for step in work.steps if step.shader.startswith(("embed", "linear")))
@@ -82,7 +80,6 @@ def _layer(**changes):
     return Graph("m", [x], [out], [node]).finish(), node
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("depth", "columns"), [(64, 100), (96, 1), (1024, 97)])
 def test_a_walk_ahead_changes_no_bit(depth, columns, device, monkeypatch):
     sample = _of_linear((1, depth), columns, 32)

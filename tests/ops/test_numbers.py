@@ -34,7 +34,6 @@ def run(operator: Operator, dtype: type, storage: str, specialize: str, device):
     return execute(*program_of(operator, dtype), device, storage=storage, specialize=specialize)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
 @pytest.mark.parametrize("precision", DTYPES)
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)
@@ -53,7 +52,6 @@ def test_numbers(operator: Operator, precision: str, storage: str, device):
     assert not wrong, "\n".join([f"{len(wrong)} wrong", *wrong[:20]])
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("specialize", ["none", "all"])
 @pytest.mark.parametrize("operator", FILLS, ids=str)
 def test_filled_bits(operator: Operator, specialize: str, device):

@@ -78,7 +78,6 @@ def test_other_sizes_have_the_same_parts():
             == [step.shader.startswith("copy.") for step in base.steps])
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("sizes", [LONG, SHORT], ids=str)
 def test_results_are_the_same_bits(sizes, device, monkeypatch):
     graph = attention(*sizes)

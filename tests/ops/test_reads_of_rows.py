@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graph_maker import Constants, Nodes, graph_of, new_node, value
 from harness import integers, normal
-from support import execute, in_every_storage, open_method, same_bits
+from support import execute, open_method, same_bits
 
 from vkrt.graph.graph import Graph
 from vkrt.lowering.context import Lowering
@@ -56,7 +56,6 @@ def row_reads(graph, **target) -> int:
     return sum(isinstance(step, HostCall) and step.table is not None for step in work.steps)
 
 
-@in_every_storage
 @pytest.mark.parametrize("op, dtype, row", [
     ("aten.embedding.default", "float32", (128,)),
     ("aten.embedding.default", "float16", (310,)),
@@ -75,7 +74,6 @@ def test_the_rows_that_kernels_gather(op, dtype, row, storage, device):
     assert found.tobytes() == expected.tobytes() and found.any()
 
 
-@in_every_storage
 @pytest.mark.parametrize("size, group, reads", [(2048, 16, 2), (2048, 32, 1), (3000, 6, 2),
                                                 (2010, 10, 2), (1024, 32, 1), (256, 32, 0)])
 def test_rows_of_4_bits(size, group, reads, storage, device):
@@ -99,7 +97,6 @@ def test_other_operators_read_no_rows():
         cx.read_rows(node.outs[0], node.args[0], graph.inputs[0])
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("budget", [None, 300_000])
 def test_other_sizes(budget, device):
     """What is read is decided by the most rows of any call; a smaller call reads fewer."""

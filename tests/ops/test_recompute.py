@@ -6,7 +6,6 @@ import pytest
 from any_networks import any_squeezed
 from networks import Network, bytes_of_both, most, squeeze, squeezed
 from small_graphs import rewritten
-from support import in_every_storage
 
 from vkrt.graph.graph import Graph
 from vkrt.passes.division_plan import plan_divisions
@@ -147,14 +146,12 @@ def test_strips_read_weights_anew_both_times():
     assert keys and max(keys.count(key) for key in keys) == 1
 
 
-@in_every_storage
 @pytest.mark.parametrize("keepdim", [True, False])
 def test_same_numbers(keepdim, storage, device):
     before, after = bytes_of_both(squeezed(57, keepdim=keepdim), device, "memory", storage)
     assert after < 0.5 * before
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("prefer", ["balanced", "memory"])
 @pytest.mark.parametrize("seed", range(30))
 def test_any_squeezed(seed, prefer, device):

@@ -13,7 +13,6 @@ from samples.linear_q4 import SAMPLES
 from samples.quantized_networks import SAMPLES as QUANTIZED
 from selection import differing
 from small_graphs import kernels
-from support import in_every_storage
 
 from vkrt.device.policy import policy_of
 from vkrt.graph.graph import Graph
@@ -67,7 +66,6 @@ def test_which_samples():
             and shader.endswith(".f32")} == {"matmul_2x4.texel.f32"}
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_samples(half, storage, device):

@@ -11,7 +11,7 @@ import pytest
 from harness import Variant, check, check_each, make_case, merged, normal, variants
 from samples import matmul
 from small_graphs import shaders_of
-from support import STORAGES, execute, in_every_storage, open_method
+from support import STORAGES, execute, open_method
 from test_sharing import DEFAULT, graphs_of, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -113,7 +113,6 @@ def test_slices(groups, texels, part, changes, slices):
     assert slices_for(target, groups, texels, part) == slices
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.parametrize("texels", [16, 32, 33, 64, 77, 150])
 def test_slices_have_every_texel_once(texels, half, storage, device):
@@ -131,7 +130,6 @@ def test_slices_have_every_texel_once(texels, half, storage, device):
         assert sizes in ([128], [256])
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_large_tiles(half, storage, device):
@@ -146,7 +144,6 @@ def test_large_tiles(half, storage, device):
             run(members, graphs, half, storage, device, features, ran)
 
 
-@pytest.mark.driver
 def test_sizes_compiled_in(device):
     """As on a driver whose row says so."""
     members = [*with_large_tiles(False, "aten.linear.default")[:2],
@@ -157,7 +154,6 @@ def test_sizes_compiled_in(device):
             check_each(members, cases, execute(*merged(cases), device, specialize="all"))
 
 
-@pytest.mark.driver
 def test_rows_and_columns_of_nothing_finite(device):
     """An infinity or a NaN stays in its row or column: what is beyond the ends of tiles and steps
     is zero on both sides."""

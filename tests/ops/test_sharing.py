@@ -11,7 +11,7 @@ from dealing import DEPTH, RUN
 from gaps import run_over_patterns
 from harness import Variant, check_each, in_images, merged
 from selection import cover, differing, kernels_on
-from support import in_every_storage, open_method
+from support import open_method
 
 from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
@@ -55,7 +55,6 @@ def offered(device) -> list[tuple[str, ...]]:
     return [(), *((name,) for name in found if DEPTH != "quick"), tuple(found)]
 
 
-@in_every_storage
 @pytest.mark.usefixtures("apart")
 def test_samples(storage, device):
     ran: set[Any] = set()

@@ -12,7 +12,7 @@ from graph_maker import graph_of_node, value
 from harness import Variant, in_images, merged
 from selection import differing
 from small_graphs import shaders_of
-from support import in_every_storage, run_python
+from support import run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
@@ -67,7 +67,6 @@ def has_lanes(device) -> bool:
             and device.info.limits["subgroupSize"] >= LANES)
 
 
-@in_every_storage
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.usefixtures("apart")
 def test_samples(half, storage, device):
@@ -162,7 +161,6 @@ RUN = """
 """
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("lanes", "is_wide"), [(4, False), (16, True)])
 def test_other_sizes_of_subgroups(lanes, is_wide, device, tmp_path):
     """lavapipe makes them as large as the vectors that it is to use. Subgroups of 4 do not run

@@ -5,7 +5,7 @@ import pytest
 from graph_maker import Nodes, constant, graph_of, graph_of_node, new_node, value
 from harness import normal
 from small_graphs import SIZES, fused_and_apart, kernels, strange
-from support import in_every_storage, same_bits
+from support import same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.constants import only_number
@@ -68,7 +68,6 @@ def test_numbers_of_the_file_are_no_operands(x, op, args, swapped):
         assert kernels(graph, ALL) == ["unary"]
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("op, args, swapped", [
     ("aten.add.Tensor", (1,), False), ("aten.sub.Tensor", (1,), True),
     ("aten.sub.Tensor", (1,), False), ("aten.mul.Tensor", (), True),
@@ -113,7 +112,6 @@ def test_hardsigmoid_ends_a_linear_layer(more):
     assert kernels(graph, (*ALL, "gemv")) == ["gemv", "unary"][:1 + more]
 
 
-@in_every_storage
 def test_hardsigmoid_is_the_same_but_for_rounding(x, storage, device):
     array = normal(*SIZES) * 4
     array.flat[:5] = np.inf, -np.inf, np.nan, 3, -3
@@ -146,7 +144,6 @@ def test_leaky_is_one_kernel(x, slope, swapped):
     assert kernels(graph, ALL) == ["unary" if slope == "number" else "binary"]
 
 
-@in_every_storage
 @pytest.mark.parametrize("slope", ["number", "tensor", "computed"])
 def test_leaky_has_the_same_bits(x, slope, storage, device):
     weights = normal(SIZES[1], seed=1)

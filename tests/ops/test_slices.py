@@ -6,7 +6,6 @@ import pytest
 from any_networks import any_chain
 from networks import Network, bytes_of_both, expanded, joins
 from small_graphs import rewritten
-from support import in_every_storage
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Node
@@ -174,7 +173,6 @@ def test_balanced_takes_what_costs_little():
         graph, skipped=SKIPPED).nodes)
 
 
-@in_every_storage
 @pytest.mark.parametrize("make", [expanded, mlp, lambda: mlp(gated=True)])
 def test_same_numbers(make, storage, device):
     net = make()
@@ -183,7 +181,6 @@ def test_same_numbers(make, storage, device):
     assert after < before
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("seed", range(40))
 def test_any_chain(seed, device):
     net = any_chain(seed)
@@ -191,7 +188,6 @@ def test_any_chain(seed, device):
                   fusions=WHOLE)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("prefer", ["balanced", "memory"])
 @pytest.mark.parametrize("seed", range(0, 40, 4))
 def test_any_chain_as_preferred(seed, prefer, device):

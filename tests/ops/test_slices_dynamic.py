@@ -94,7 +94,6 @@ def test_groups_are_whole():
         assert not list(chains(one.graph()))
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights", ["auto", "direct", "stream"])
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +106,6 @@ def test_same_numbers(kind, storage, weights, device):
     near(parts, whole)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("dim", [0, 2])
 def test_images(dim, device):
     """Blocks of convolutions, for several images and for images of several heights."""
@@ -119,7 +117,6 @@ def test_images(dim, device):
     near(parts, whole)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("weights", ["auto", "stream"])
 def test_smallest_budgets(weights, device):
     """Of a program that is loaded for speed, too."""

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from harness import SPREADING, Sample, Variant, grouped, in_images, merged, normal
 from samples.convolution import convolution
-from support import in_every_storage, open_method
+from support import open_method
 
 from vkrt.device.policy import target_of
 
@@ -37,7 +37,6 @@ def windows_with(number: float) -> list[Variant]:
             for constants in ((1,), ()) for window in WINDOWS]
 
 
-@in_every_storage
 def test_convolutions(storage, device):
     samples = grouped()[SPREADING]
     if storage == "texture3d":

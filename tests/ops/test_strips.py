@@ -8,7 +8,6 @@ import pytest
 from any_networks import any_images, any_squeezed
 from networks import Network, attention, bytes_of_both, close, dynamic, expanded, joins, most
 from small_graphs import rewritten
-from support import in_every_storage
 
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
@@ -193,14 +192,12 @@ def test_rows_that_a_reduction_leaves(dims, keepdim, found):
     assert {dim: each[net.x].dim for dim, each in windows.items() if each} == found
 
 
-@in_every_storage
 @pytest.mark.parametrize("make", [expanded, attention])
 def test_same_numbers(make, storage, device):
     before, after = bytes_of_both(make(), device, "memory", storage, check=close)
     assert after < before
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("seed", range(60))
 def test_any_images(seed, device):
     before, after = bytes_of_both(any_images(seed), device, "memory", "texel", check=close)
@@ -246,7 +243,6 @@ def test_strips_may_have_weights_of_their_own():
         assert all((len(found) > 4) == rereads for found in keys.values())
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 @pytest.mark.parametrize(("make", "weights", "budget"), [
     # Less than the larger of the two weights

@@ -4,7 +4,6 @@ import pytest
 from any_networks import any_images
 from harness import normal
 from networks import Network, dynamic, near, results_at, squeezed
-from support import in_every_storage
 
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
@@ -59,7 +58,6 @@ def test_a_tensor_is_not_made_twice():
     assert len(means) == 2
 
 
-@in_every_storage
 def test_same_numbers(storage, device):
     sizes = (64, 24), (63, 23), (1, 1), (9, 24), (63, 7), (37, 13), (64, 24)
     inputs = [normal(1, 3, *size, seed=size[0]) for size in sizes]
@@ -69,7 +67,6 @@ def test_same_numbers(storage, device):
     near(parts, whole)
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("seed", range(40))
 def test_any_images(seed, device):
     """Chains of layers of images at several heights and widths, but for those at which what is

@@ -74,7 +74,6 @@ def run(sample: Sample, device, features) -> list[np.ndarray]:
         return first
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize("op", [AMAX, "aten.amin.default"])
 def test_a_nan_stays_and_infinities_count(op, device):
     """In whichever member's part of the row it is; other rows of its group do not see it."""
@@ -88,7 +87,6 @@ def test_a_nan_stays_and_infinities_count(op, device):
             np.testing.assert_array_equal(run(sample, device, features)[0], best(rows, axis=1))
 
 
-@pytest.mark.driver
 def test_long_rows_and_columns(device):
     """In parts, each with a team; and along a dimension that is not packed."""
     x = normal(3, 40000) + 1
@@ -104,7 +102,6 @@ def test_long_rows_and_columns(device):
     np.testing.assert_allclose(run(sample, device, ())[0], wanted / wanted.sum(0), rtol=1e-5)
 
 
-@pytest.mark.driver
 def test_more_groups_than_a_dimension_has(device, monkeypatch):
     """The groups beyond the last row write nothing."""
     target_of = compiler.target_of

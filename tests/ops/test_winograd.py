@@ -9,7 +9,7 @@ from graph_maker import Nodes, constant, graph_of, value
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
 from small_graphs import families_of
-from support import STORAGES, in_every_storage, open_method
+from support import open_method
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
@@ -54,7 +54,6 @@ def anyway(monkeypatch):
     monkeypatch.setattr(winograd, "GAIN", math.inf)
 
 
-@in_every_storage
 @pytest.mark.parametrize("strip", [1, 2, 100])
 def test_results(storage, strip, anyway, monkeypatch, device):
     """Also in strips, of which the last two may overlap."""
@@ -65,7 +64,6 @@ def test_results(storage, strip, anyway, monkeypatch, device):
         assert "winograd_output" in families_of(method.work)
 
 
-@in_every_storage
 def test_parts_of_a_tile(storage, anyway, device):
     """With few registers an invocation brings a half of a tile to or from the points, or a row of
     it or of a weight."""
@@ -93,7 +91,6 @@ SAME_SIZES = [
 ]
 
 
-@in_every_storage
 @pytest.mark.parametrize("strip", [1, 2, 5, 100])
 def test_results_over_their_sources(storage, strip, monkeypatch, device):
     """Rows that the next strip meets are read before they are written over."""
@@ -105,7 +102,6 @@ def test_results_over_their_sources(storage, strip, monkeypatch, device):
         assert read.storage is written.storage
 
 
-@in_every_storage
 @pytest.mark.parametrize("part", [4, 8])
 @pytest.mark.parametrize("is_over", [False, True])
 def test_results_in_parts_of_the_channels(storage, part, is_over, monkeypatch, device):
@@ -181,7 +177,6 @@ def test_the_source_is_room():
         assert {node for node in ends if ends[node] is sources[node]} == over
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("room", [0, 1 << 16, 300_000, 1 << 20, 1 << 40])
 def test_strips_fit_their_room(storage, room, anyway):
     layer = winograd.Layer(inputs=24, channels=40, width=50, height=33, images=2)
@@ -203,7 +198,6 @@ def test_few_pixels_are_summed_directly():
     assert winograd.choose(winograd.Layer(64, 64, 56, 56, 1), 1 << 40, target("any")) == (14, 64)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("room", [0, 1 << 19, 3 << 20, 1 << 40])
 def test_parts_fit_their_room(storage, room):
     """Of few pixels and many channels weights are at the points for as many channels as there is
@@ -236,7 +230,6 @@ def test_parts_take_what_is_unused():
     assert plan(by_parts).activation_bytes <= plan(without).activation_bytes
 
 
-@pytest.mark.driver
 def test_half_precision_is_summed_directly(anyway, device):
     args = [normal(1, 8, 8, 8), normal(8, 8, 3, 3, seed=1), None, [1, 1], [1, 1], [1, 1], False,
             [0, 0], 1]

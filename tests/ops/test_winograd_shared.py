@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from harness import check
 from small_graphs import families_of
-from support import in_every_storage, open_method
+from support import open_method
 from test_sharing import DEFAULT, sharing
 from test_winograd import LAYERS, layer_case
 
@@ -40,7 +40,6 @@ def group(request, monkeypatch, device):
         yield request.param
 
 
-@in_every_storage
 def test_results(storage, group, device):
     for sizes, channels, *row in (*LAYERS, LARGE):
         inputs = -(-sizes[1] // (4 * group.slices)) * 4 * group.slices
@@ -51,7 +50,6 @@ def test_results(storage, group, device):
             check(method.execute(case.inputs), case)
 
 
-@in_every_storage
 def test_a_tile_beside_the_image_has_no_pixels_of_it(storage, group, device):
     """A NaN at an edge reaches the pixels of its tiles and no others."""
     case = layer_case((1, 16, 6, 6), 16, (5, 5), False, None)

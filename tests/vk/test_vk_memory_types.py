@@ -96,7 +96,6 @@ def test_devices_that_share_the_host_s_memory(types, shares, slowly):
     assert not shares or bool(core().vkrt_reads_slowly(memory_of(types))) is slowly
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("types", "slowly"), [(APU, True), (PI, False)])
 def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly, device):
     need_one_memory(device)  # in which what is overridden lies
@@ -110,7 +109,6 @@ def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly, d
                 assert (CACHED in types[block.memory_type][1]) is slowly
 
 
-@pytest.mark.driver
 @pytest.mark.parametrize(("types", "discrete"), [(APU, False), (CARD, True)])
 def test_other_memory_where_the_device_s_own_is_full(types, discrete, device):
     """A heap of the device's own that is smaller than what is asked of it, and the host's."""
