@@ -30,6 +30,10 @@ def _quotient(a: int, b: int) -> int:
     return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def _clamped(value: Any, low: Any, high: Any) -> Any:
+    return min(max(value, low), high)
+
+
 # By component
 _FUNCTIONS: dict[int, Callable[..., Any]] = {
     109: int, 110: int, 111: float, 112: _unsigned(float), 113: int, 114: int,
@@ -51,9 +55,7 @@ _FUNCTIONS: dict[int, Callable[..., Any]] = {
 _EXTENDED: dict[int, Callable[..., Any]] = {
     3: math.trunc, 4: abs, 5: abs, 8: math.floor, 9: math.ceil,
     37: min, 38: _unsigned(min), 39: min, 40: max, 41: _unsigned(max), 42: max,
-    43: lambda a, low, high: min(max(a, low), high),
-    44: _unsigned(lambda a, low, high: min(max(a, low), high)),
-    45: lambda a, low, high: min(max(a, low), high), 50: lambda a, b, c: a * b + c}
+    43: _clamped, 44: _unsigned(_clamped), 45: _clamped, 50: lambda a, b, c: a * b + c}
 
 
 def _by_component(function: Callable[..., Any], values: list[Any]) -> Any:
@@ -74,12 +76,9 @@ def evaluate(opcode: int, operands: tuple[int, ...], value_of: Callable[[int], A
         value_of: of an id.
         zero: the value of the result's type whose bits are zero.
     """
-    rest = operands
+    rest, function = operands, _FUNCTIONS.get(opcode)
     if opcode == EXTENDED:
-        function = _EXTENDED.get(rest[1])
-        rest = rest[2:]
-    else:
-        function = _FUNCTIONS.get(opcode)
+        rest, function = operands[2:], _EXTENDED.get(operands[1])
     if function is not None:
         return _by_component(function, [value_of(operand) for operand in rest])
     if opcode in _COPIES:

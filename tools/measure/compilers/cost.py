@@ -25,13 +25,13 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 from compilers.assembly import READERS, Code, Cost
 from compilers.drivers import Capture
 from compilers.invocation import Counts, Loop, counts
 from compilers.statistics import Pipeline, digest_of, pipeline_of, pruned_code
 
+_SUMMED = ("issue", "multiplies", "bytes", "shared")
 # Choices of loops that are looked at, at most
 _MOST_CHOICES = 20_000
 
@@ -48,7 +48,7 @@ class Hardware:
         bytes, shared_bytes: of memory and of the workgroups' that a core gets in a clock.
         load_clocks: until a load is back.
         wave: lanes of a wave; 0: as the driver says.
-        waves: of a SIMD that fit, by the driver's occupancy; {}: that is their number.
+        waves: of a SIMD that fit, by the driver's occupancy; (): that is their number.
     """
 
     cores: int
@@ -59,7 +59,7 @@ class Hardware:
     shared_bytes: int = 128
     load_clocks: int = 300
     wave: int = 0
-    waves: Any = ()
+    waves: tuple[tuple[int, int], ...] = ()
 
     def fitting(self, occupancy: int) -> int:
         """Waves of a SIMD unit that are there at a time."""
@@ -133,20 +133,19 @@ class _Kernel:
         bodies = [Cost() for _ in range(len(self._loops) + 1)]
         for owner, cost in zip(owners, self._code.instructions):
             body = bodies[owner]
-            body.issue += cost.issue
-            body.multiplies += cost.multiplies
-            body.bytes += cost.bytes
-            body.shared += cost.shared
+            for name in _SUMMED:
+                setattr(body, name, getattr(body, name) + getattr(cost, name))
             body.is_load |= cost.is_load
         return bodies
 
+    def _sum(self, name: str, rounds: list[float]) -> float:
+        """A figure of an invocation, whose loops run so often."""
+        return sum(times * getattr(body, name) for times, body in zip([*rounds, 1], self._bodies))
+
     def total(self, ran: Counts) -> tuple[Cost, float]:
         """What an invocation costs, and in how many rounds of loops it waits for loads."""
-        rounds = [*self._rounds(ran), 1.0]
-        pairs = list(zip(rounds, self._bodies))
-        return Cost(*(sum(times * getattr(body, name) for times, body in pairs)
-                      for name in ("issue", "multiplies", "bytes", "shared"))), \
-            sum(times for times, body in pairs if body.is_load)
+        rounds = self._rounds(ran)
+        return Cost(*(self._sum(name, rounds) for name in _SUMMED)), self._sum("is_load", rounds)
 
     def _rounds(self, ran: Counts) -> list[float]:
         """How often each of the assembly's loops runs.
@@ -178,21 +177,15 @@ class _Kernel:
         wrong = sum(i in source and parent in source
                     and source[parent] not in _around(ran.loops, source[i])
                     for i, parent in enumerate(self._parents) if parent is not None)
-        multiplies, loaded = (
-            sum(times * getattr(body, name) for times, body in zip((*rounds, 1.0), self._bodies))
-            for name in ("multiplies", "bytes"))
+        multiplies, loaded = (self._sum(name, rounds) for name in ("multiplies", "bytes"))
         return (abs(math.log((multiplies + 8) / (ran.multiplies + 8)))
                 + 0.05 * abs(math.log((loaded + 16) / (ran.loaded + 16)))
                 + 0.3 * wrong - 1e-6 * sum(math.log(1 + times) for times in rounds))
 
 
 def _around(loops: tuple[Loop, ...], index: int) -> set[int]:
-    found: set[int] = set()
     parent = loops[index].parent
-    while parent is not None:
-        found.add(parent)
-        parent = loops[parent].parent
-    return found
+    return set() if parent is None else {parent, *_around(loops, parent)}
 
 
 def _bounds(has: Hardware, pipeline: Pipeline, groups: tuple[int, int, int], ran: Counts,
