@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from vkrt import pte
 from vkrt.errors import VkrtError
@@ -22,6 +23,11 @@ from vkrt.pte.flatbuffer import Buffer, Table
 LIMITS = {"B": (0, 255), "b": (-128, 127), "H": (0, 65535), "I": (0, 2**32 - 1),
           "i": (-2**31, 2**31 - 1), "Q": (0, 2**64 - 1), "q": (-2**63, 2**63 - 1)}
 WIDTHS = {"B": 1, "b": 1, "H": 2, "I": 4, "i": 4, "Q": 8, "q": 8, "d": 8}
+# (offset, code of `struct`, name) of what is in the headers of programs and delegates
+HEADER = ((0, "I", "root"), (12, "I", "length"), (16, "Q", "size"), (24, "Q", "base"),
+          (32, "Q", "segments"))
+DELEGATE_HEADER = ((8, "H", "length"), (10, "I", "offset"), (14, "I", "size"), (18, "I", "bytes"),
+                   (22, "Q", "bytes_size"))
 # What a delegate's graph and a method's instructions are made of
 GRAPH = ("VkTensor", "OperatorCall", "VkValue", "Int.", "Double.", "Bool.", "IntList", "DoubleList",
          "ValueList", "KernelCall", "DelegateCall", "VkGraph.input", "VkGraph.output",
@@ -75,18 +81,14 @@ class Model:
             program = pte.read_program(data)
             for plan in program.plans:
                 for delegate in plan.delegates:
-                    blob = delegate.span.offset
-                    for offset, code, field_name in ((8, "H", "length"), (10, "I", "offset"),
-                                                     (14, "I", "size"), (18, "I", "bytes"),
-                                                     (22, "Q", "bytes_size")):
-                        note("number", blob + offset, code, f"VH00.{field_name}")
+                    for offset, code, name in DELEGATE_HEADER:
+                        note("number", delegate.span.offset + offset, code, f"VH00.{name}")
                     try:
                         pte.read_delegate(data, delegate.span, program.named_data)
                     except VkrtError:
                         continue  # its constants are in another file: the places are noted
-        for offset, code, field_name in ((0, "I", "root"), (12, "I", "length"), (16, "Q", "size"),
-                                         (24, "Q", "base"), (32, "Q", "segments")):
-            note("number", offset, code, f"header.{field_name}")
+        for offset, code, name in HEADER:
+            note("number", offset, code, f"header.{name}")
         model.sites = list(seen.values())
         for site in model.sites:
             model.by_name.setdefault((site.kind, site.name), []).append(site)
@@ -96,12 +98,8 @@ class Model:
 @contextmanager
 def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
     """While this lasts, the reader tells what it reads."""
-    originals = {(owner, name): getattr(owner, name) for owner, name in (
-        (Table, "field"), (Table, "_number"), (Table, "_target"), (Table, "_vector"),
-        (Table, "numbers"), (Table, "floats"), (Table, "tables"), (Buffer, "string_at"))}
-
     def watch_field(self, slot, name, nbytes):
-        pos = originals[Table, "field"](self, slot, name, nbytes)
+        pos = originals["field"](self, slot, name, nbytes)
         if pos:
             note("slot", self.buffer.base + self.vtable + 4 + 2 * slot, "H", f"{self.name}.{name}")
         return pos
@@ -110,10 +108,10 @@ def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
         pos = self.field(slot, name, kind.size)
         if pos:
             note("number", self.buffer.base + pos, kind.format[1:], f"{self.name}.{name}")
-        return originals[Table, "_number"](self, slot, name, kind, default)
+        return originals["_number"](self, slot, name, kind, default)
 
     def watch_target(self, slot, name, required):
-        target = originals[Table, "_target"](self, slot, name, required)
+        target = originals["_target"](self, slot, name, required)
         if target:
             pos, full = self.field(slot, name, 4), f"{self.name}.{name}"
             note("offset", self.buffer.base + pos, "I", full)
@@ -121,43 +119,42 @@ def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
         return target
 
     def watch_vector(self, slot, name, itemsize):
-        start, count = originals[Table, "_vector"](self, slot, name, itemsize)
+        start, count = originals["_vector"](self, slot, name, itemsize)
         if start:
             note("length", self.buffer.base + start - 4, "I", f"{self.name}.{name}")
         return start, count
 
     def watch_items(kind, method):
         def watch(self, slot, name, code="d", *rest):
-            start, count = originals[Table, "_vector"](self, slot, name, WIDTHS[code])
+            start, count = originals["_vector"](self, slot, name, WIDTHS[code])
             for index in range(min(count, 64)):
                 note("item", self.buffer.base + start + index * WIDTHS[code], code,
                      f"{self.name}.{name}")
-            return originals[Table, method](self, slot, name, *([code] if kind else []), *rest)
+            return originals[method](self, slot, name, *([code] if kind else []), *rest)
         return watch
 
     def watch_tables(self, slot, name, kind):
-        start, count = originals[Table, "_vector"](self, slot, name, 4)
+        start, count = originals["_vector"](self, slot, name, 4)
         full = f"{self.name}.{name}[]"
         for pos in range(start, start + 4 * count, 4):
             note("offset", self.buffer.base + pos, "I", full)
             place = pos + struct.unpack_from("<I", self.buffer.view, pos)[0]
             targets.setdefault(full, []).append(self.buffer.base + place)
-        return originals[Table, "tables"](self, slot, name, kind)
+        return originals["tables"](self, slot, name, kind)
 
     def watch_string(self, pos, what):
-        text = originals[Buffer, "string_at"](self, pos, what)
+        text = string_at(self, pos, what)
         note("text", self.base + pos + 4, len(text.encode()), what)
         return text
 
-    try:
-        Table.field, Table._number, Table._target = watch_field, watch_number, watch_target
-        Table._vector, Table.tables = watch_vector, watch_tables
-        Table.numbers, Table.floats = watch_items(True, "numbers"), watch_items(False, "floats")
-        Buffer.string_at = watch_string
+    watchers = {
+        "field": watch_field, "_number": watch_number, "_target": watch_target,
+        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items(True, "numbers"),
+        "floats": watch_items(False, "floats")}
+    originals = {name: getattr(Table, name) for name in watchers}
+    string_at = Buffer.string_at
+    with patch.multiple(Table, **watchers), patch.object(Buffer, "string_at", watch_string):
         yield
-    finally:
-        for (owner, name), original in originals.items():
-            setattr(owner, name, original)
 
 
 def mutate(model: Model, others: list[Model], rng: Random) -> tuple[bytes, list[str]]:
@@ -165,10 +162,8 @@ def mutate(model: Model, others: list[Model], rng: Random) -> tuple[bytes, list[
     data = bytearray(model.data)
     done = []
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
-        if rng.random() < 0.85:
-            done.append(_meaningful(data, model, rng))
-        else:
-            done.append(_blind(data, others, rng))
+        done.append(_meaningful(data, model, rng) if rng.random() < 0.85
+                    else _blind(data, others, rng))
     return bytes(data), done
 
 
@@ -195,9 +190,8 @@ def _meaningful(data: bytearray, model: Model, rng: Random) -> str:
         struct.pack_into("<d", data, site.at, value)
         return f"{what}: {value}"
     old = struct.unpack_from(f"<{site.code}", data, site.at)[0]
-    value = _number(old, site, model, data, rng)
     low, high = LIMITS[site.code]
-    value = min(max(value, low), high)
+    value = min(max(_number(old, site, model, data, rng), low), high)
     struct.pack_into(f"<{site.code}", data, site.at, value)
     return f"{what}: {old} becomes {value}"
 
