@@ -51,7 +51,6 @@ def worse(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield f"{name} spills {spills}, {old['spilling'].get(name, 0)} before"
     if new["occupancy"] < old["occupancy"]:
         yield f"the worst occupancy is {new['occupancy']}, {old['occupancy']} before"
-    if new["pipelines"] > old["pipelines"]:
-        yield f"{new['pipelines']} pipelines, {old['pipelines']} before"
-    if new["instructions"] > old["instructions"] * SLACK:
-        yield f"{new['instructions']} instructions, {old['instructions']} before"
+    for figure, slack in (("pipelines", 1), ("instructions", SLACK)):
+        if new[figure] > old[figure] * slack:
+            yield f"{new[figure]} {figure}, {old[figure]} before"
