@@ -13,8 +13,7 @@ below --folder (several GB; --torch takes an interpreter that has torch==2.13.0 
 executorch==1.5.1 already), and vkrt with tools/setup-python where it is not. The models are made
 there too, with random weights.
 
-Every measurement is a process of its own; those of a round follow one another, so that what a
-machine does meanwhile touches all alike. A run before the first round compares each result with
+Every measurement is a process of its own. A run before the first round compares each result with
 eager PyTorch's, and fills the driver's cache of shaders, which later runs find warm; in cold runs
 it is an empty folder. What cannot be installed, run, or agrees with PyTorch to less than 1e-3 is
 listed with the reason.
@@ -304,9 +303,8 @@ def _facts(records: list[dict[str, Any]], options: argparse.Namespace) -> dict[s
     versions = {r["peer"]: r.get("version", "of unknown version") for r in records}
     devices: dict[str, list[str]] = {}
     for record in records:
-        users = devices.setdefault(record["device"], []) if "device" in record else []
-        if record["peer"] not in users:
-            users.append(record["peer"])
+        if "device" in record and record["peer"] not in devices.setdefault(record["device"], []):
+            devices[record["device"]].append(record["peer"])
     return {"date": datetime.date.today().isoformat(), "processor": _processor(),
             "threads": options.threads, "rounds": options.rounds, "inferences": options.inferences,
             "versions": versions, "devices": devices}

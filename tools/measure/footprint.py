@@ -31,6 +31,7 @@ import os
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +118,8 @@ def _figures(model: str, variants: list[str], is_compiled_before: bool) -> dict[
     """
     if is_compiled_before:
         fresh.measure(compile_shaders, model, variants)
-    found = {variant: fresh.measure(measure, model, variant) for variant in variants}
-    for variant in variants:
-        found[variant]["objects"] = fresh.measure(objects, model, variant)
-    return found
+    return {variant: {**fresh.measure(measure, model, variant),
+                      "objects": fresh.measure(objects, model, variant)} for variant in variants}
 
 
 def _check_growth(models: list[str], variants: list[str]) -> int:
@@ -184,7 +183,7 @@ def objects(model: str, variant: str) -> int:
     del program
     gc.collect()
     tracemalloc.start()
-    program = _load(model, variant)[0]
+    program = _load(model, variant)[0]  # its inputs would count
     with program:
         program.run(*inputs)
         gc.collect()
@@ -212,18 +211,17 @@ def _smaps(model: str) -> dict[str, int]:
     the model's file."""
     target, is_model = os.path.realpath(model), False
     found = {"Anonymous": 0, "AnonHugePages": 0, "model": 0}
-    try:
-        with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
-            for line in lines:
-                name, _, rest = line.partition(":")
-                if " " in name:  # of a mapping: addresses, ..., the file
-                    is_model = line.split(None, 5)[5:] == [target + "\n"]
-                elif name in found:
-                    found[name] += int(rest.split()[0]) * 1024
-                elif name == "Rss" and is_model:
-                    found["model"] += int(rest.split()[0]) * 1024
-    except OSError:  # not Linux
-        pass
+    # Not where the system is not Linux
+    with suppress(OSError), open("/proc/self/smaps", encoding="utf-8",
+                                 errors="surrogateescape") as lines:
+        for line in lines:
+            name, _, rest = line.partition(":")
+            if " " in name:  # of a mapping: addresses, ..., the file
+                is_model = line.split(None, 5)[5:] == [target + "\n"]
+            elif name in found:
+                found[name] += int(rest.split()[0]) * 1024
+            elif name == "Rss" and is_model:
+                found["model"] += int(rest.split()[0]) * 1024
     return found
 
 
@@ -282,15 +280,14 @@ def _check(baseline: dict[str, Any], results: dict[str, Any]) -> int:
             old, new = baseline[name].get(variant), _kept(result)
             if old is None:
                 continue
-            for figure in old:
-                tolerance = _tolerance(figure, old[figure])
-                if new[figure] > old[figure] + tolerance:
-                    print(f"{name} ({variant}): {figure} grew from {old[figure]:,} to "
-                          f"{new[figure]:,} bytes (tolerance {tolerance:,})")
-                    bad += 1
-                elif new[figure] < old[figure] - tolerance:
-                    print(f"{name} ({variant}): {figure} fell from {old[figure]:,} to "
-                          f"{new[figure]:,} bytes; update the baseline")
+            for figure, before in old.items():
+                tolerance, change = _tolerance(figure, before), new[figure] - before
+                if abs(change) > tolerance:
+                    print(f"{name} ({variant}): {figure} {'grew' if change > 0 else 'fell'} from "
+                          f"{before:,} to {new[figure]:,} bytes"
+                          + (f" (tolerance {tolerance:,})" if change > 0
+                             else "; update the baseline"))
+                    bad += change > 0
     print(f"footprint: {len(results)} models checked, {bad} figures too large")
     return 1 if bad else 0
 
