@@ -38,33 +38,22 @@ VALUES = ("number", "item", "offset")
 
 @dataclass(frozen=True)
 class Site:
-    """A place in a program that has a meaning.
+    """A place in a program that has a meaning."""
 
-    Attributes:
-        kind: "number", "item" (of a vector), "offset", "length", "text" or "slot" (of a vtable).
-        at: file offset.
-        code: of `struct`; of a text its number of bytes.
-        name: such as "VkTensor.dims".
-    """
-
-    kind: str
-    at: int
-    code: str | int
-    name: str
+    kind: str  # "number", "item" (of a vector), "offset", "length", "text" or "slot" (of a vtable)
+    at: int  # file offset
+    code: str | int  # of `struct`; of a text its number of bytes
+    name: str  # such as "VkTensor.dims"
 
 
 @dataclass
 class Model:
-    """A good program and its places.
-
-    Attributes:
-        targets: where offsets of one name lead to, so that one can be led to another's place.
-        by_name: the places by kind and name.
-    """
+    """A good program and its places, also by kind and name."""
 
     name: str
     data: bytes
     sites: list[Site] = field(default_factory=list)
+    # Where offsets of one name lead to, so that one can be led to another's place
     targets: dict[str, list[int]] = field(default_factory=dict)
     by_name: dict[tuple[str, str], list[Site]] = field(default_factory=dict)
 

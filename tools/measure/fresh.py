@@ -24,15 +24,8 @@ class Failed(Exception):
 
 def attempt(function: Callable[..., Any], *arguments: Any, variables: dict[str, str] | None = None,
             limit: float | None = None) -> Any:
-    """What a tool's function returns in a process of its own.
-
-    Args:
-        variables: of the process's environment; by default those of this one.
-        limit: seconds after which it is ended.
-
-    Raises:
-        Failed: it returned nothing.
-    """
+    """What a tool's function returns in a process of its own, with these variables of the
+    environment (default: this one's); `Failed` where it returns nothing within `limit` seconds."""
     path = Path(function.__code__.co_filename)
     what = f"{function.__name__}{arguments}"
     try:

@@ -76,25 +76,16 @@ def main() -> int:
 
 @dataclass
 class Run:
-    """What a process took; times in ms from the start of its load, memory in bytes.
+    """What a process took; times in ms from the start of its load, memory in bytes."""
 
-    Attributes:
-        settings: options of `vkrt.load`.
-        name: of the device.
-        samples: (time, bytes on the device, anonymous pages, pages of files) up to the end.
-        loaded, end: when the load and the first inference were over.
-        device_peak, planned_peak: of the device.
-        high: VmHWM at the end.
-    """
-
-    settings: dict[str, Any]
-    name: str
-    samples: list[tuple[float, int, int, int]]
+    settings: dict[str, Any]  # options of `vkrt.load`
+    name: str  # of the device
+    samples: list[tuple[float, int, int, int]]  # time, on the device, anonymous pages, of files
     loaded: float
-    end: float
+    end: float  # of the first inference
     device_peak: int
     planned_peak: int
-    high: int
+    high: int  # VmHWM at the end
 
     @property
     def what(self) -> str:

@@ -13,21 +13,13 @@ from dataclasses import dataclass
 
 @dataclass
 class Cost:
-    """What an instruction takes, for one lane of a wave.
+    """What an instruction takes, for one lane of a wave."""
 
-    Attributes:
-        issue: slots of a SIMD unit, of which a pass over its lanes takes one.
-        multiplies: of floats.
-        bytes: loaded, stored or spilled.
-        shared: bytes of the workgroup's memory.
-        is_load: whether what follows waits for it.
-    """
-
-    issue: float = 0.0
-    multiplies: float = 0.0
-    bytes: float = 0.0
-    shared: float = 0.0
-    is_load: bool = False
+    issue: float = 0.0  # slots of a SIMD unit, of which a pass over its lanes takes one
+    multiplies: float = 0.0  # of floats
+    bytes: float = 0.0  # loaded, stored or spilled
+    shared: float = 0.0  # bytes of the workgroup's memory
+    is_load: bool = False  # whether what follows waits for it
 
 
 @dataclass(frozen=True)

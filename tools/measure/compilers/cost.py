@@ -38,27 +38,17 @@ _MOST_CHOICES = 20_000
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a device has.
+    """What a device has."""
 
-    Attributes:
-        cores: with a memory of workgroups and a path to memory each.
-        simds: of a core.
-        lanes: of a SIMD unit.
-        ghz: its clock.
-        bytes, shared_bytes: of memory and of the workgroups' that a core gets in a clock.
-        load_clocks: until a load is back.
-        wave: lanes of a wave; 0: as the driver says.
-        waves: of a SIMD that fit, by the driver's occupancy; (): that is their number.
-    """
-
-    cores: int
-    simds: int
-    lanes: int
+    cores: int  # with a memory of workgroups and a path to memory each
+    simds: int  # of a core
+    lanes: int  # of a SIMD unit
     ghz: float
-    bytes: int = 64
-    shared_bytes: int = 128
-    load_clocks: int = 300
-    wave: int = 0
+    bytes: int = 64  # of memory that a core gets in a clock
+    shared_bytes: int = 128  # of the workgroups' memory
+    load_clocks: int = 300  # until a load is back
+    wave: int = 0  # lanes of a wave; 0: as the driver says
+    # Waves of a SIMD that fit, by the driver's occupancy; (): that is their number
     waves: tuple[tuple[int, int], ...] = ()
 
     def fitting(self, occupancy: int) -> int:
@@ -86,29 +76,21 @@ HARDWARE = {
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A dispatch and its modelled time.
-
-    Attributes:
-        pipeline: it runs.
-        groups: workgroups (x, y, z).
-        bounds: seconds of "arithmetic", "memory", "shared memory" and "latency".
-        slots: issue slots a multiplication of floats; None where there is none.
-    """
+    """A dispatch and its modelled time."""
 
     pipeline: Pipeline
-    groups: tuple[int, int, int]
-    bounds: dict[str, float]
-    slots: float | None
-
-    @property
-    def seconds(self) -> float:
-        """By what takes longest."""
-        return max(self.bounds.values())
+    groups: tuple[int, int, int]  # workgroups
+    bounds: dict[str, float]  # seconds of "arithmetic", "memory", "shared memory" and "latency"
+    slots: float | None  # issue slots a multiplication of floats; None where there is none
 
     @property
     def bound(self) -> str:
         """What takes longest."""
         return max(self.bounds, key=lambda name: self.bounds[name])
+
+    @property
+    def seconds(self) -> float:
+        return self.bounds[self.bound]
 
 
 class _Kernel:

@@ -28,32 +28,20 @@ _IDS = {EXTENDED: slice(4, None), EXTRACT: slice(2, 3), INSERT: slice(2, 4), SHU
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a shader.
+    """A loop of a shader."""
 
-    Attributes:
-        parent: index of the loop around it, or None.
-        rounds: how often its body runs, altogether; 0 where it is never reached.
-    """
-
-    parent: int | None
-    rounds: float
+    parent: int | None  # index of the loop around it
+    rounds: float  # how often its body runs, altogether; 0 where it is never reached
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What an invocation does, on the average.
+    """What an invocation does, on the average."""
 
-    Attributes:
-        invocations: of a workgroup.
-        loops: in the order of the code.
-        multiplies: of floats.
-        loaded: bytes from images and buffers.
-    """
-
-    invocations: int
-    loops: tuple[Loop, ...]
-    multiplies: float
-    loaded: float
+    invocations: int  # of a workgroup
+    loops: tuple[Loop, ...]  # in the order of the code
+    multiplies: float  # of floats
+    loaded: float  # bytes from images and buffers
 
 
 class _Slice:
@@ -193,8 +181,6 @@ class _Invocation:
             return self.module.constant(result)
         return self.module.zero(self.module.type_of[result])
 
-    # Memory
-
     def _place(self, pointer: int) -> tuple[int, list[int]]:
         """The variable that a pointer points into, and the way within it."""
         opcode, _, operands = self.module.definitions[pointer]
@@ -262,14 +248,7 @@ def _slice(code: bytes, constants: tuple[tuple[int, int], ...]) -> _Slice:
 @cache
 def counts(code: bytes, constants: tuple[tuple[int, int], ...], push: bytes,
            groups: tuple[int, ...]) -> Counts:
-    """What an invocation of a dispatch does, the mean of those that are followed.
-
-    Args:
-        code: SPIR-V.
-        constants: (id, value) of specialization constants.
-        push: push constants.
-        groups: workgroups (x, y, z).
-    """
+    """What an invocation of a dispatch of SPIR-V does, the mean of those that are followed."""
     part = _slice(code, constants)
     module = part.module
     runs: list[_Invocation] = []

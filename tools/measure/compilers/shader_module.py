@@ -36,18 +36,12 @@ _MULTIPLIES, _DOT, _FMA = (133, 142), 148, 50
 
 @dataclass
 class Block:
-    """A basic block.
+    """A basic block."""
 
-    Attributes:
-        merge: label behind the loop that begins here, or None.
-        multiplies: of floats, by component.
-        loaded: bytes from images and buffers.
-    """
-
-    merge: int | None = None
+    merge: int | None = None  # label behind the loop that begins here
     instructions: list[Instruction] = field(default_factory=list)
-    multiplies: int = 0
-    loaded: int = 0
+    multiplies: int = 0  # of floats, by component
+    loaded: int = 0  # bytes from images and buffers
 
 
 class ShaderModule:

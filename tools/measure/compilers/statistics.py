@@ -27,34 +27,23 @@ _INSTRUCTIONS = ("Instruction Count", "Instructions", "inst")
 _PRINTED = (re.compile(r"(?P<inst>\d+) inst\b"), re.compile(r"(?P<threads>\d+) threads\b"),
             re.compile(r"(?P<spills>\d+):\d+ spills:fills"))
 
-Constants = tuple[tuple[int, int], ...]
+Constants = tuple[tuple[int, int], ...]  # (id, value)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline as its driver describes it.
+    """A pipeline as its driver describes it."""
 
-    Attributes:
-        module: digest of the shader's code.
-        constants: (id, value) of specialization constants.
-        name: of the shader, with its constants; the digest where no shader has it.
-        failed: the VkResult of its creation, 0 where it was made.
-        cpu_ms: what that took.
-        spills, occupancy, instructions: see above.
-        subgroup: lanes of a wave, as the driver says.
-        code: the compiler's, where it was asked for.
-    """
-
-    module: str
-    constants: Constants
-    name: str
-    failed: int
+    module: str  # digest of the shader's code
+    constants: Constants  # specialization constants
+    name: str  # of the shader, with its constants; the digest where no shader has it
+    failed: int  # the VkResult of its creation, 0 where it was made
     cpu_ms: float
     spills: int
     occupancy: int
     instructions: int
-    subgroup: int
-    code: str
+    subgroup: int  # lanes of a wave
+    code: str  # the compiler's, where it was asked for
 
 
 @cache
