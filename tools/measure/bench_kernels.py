@@ -52,14 +52,11 @@ NO_PADDING: list[int] = [0, 0]
 
 
 class Maker:
-    """A program of one operator.
-
-    Attributes:
-        work: multiplications with their additions, of operators that do not say it themselves.
-    """
+    """A program of one operator."""
 
     def __init__(self) -> None:
         self.inputs: list[Tensor] = []
+        # Multiplications with their additions, of operators that do not say it themselves
         self.work: int | None = None
 
     def input(self, *sizes: int, dtype: str = "float32") -> Tensor:
@@ -273,7 +270,6 @@ def rows_of(found: dict[str, Any], family: str) -> Iterator[tuple[str, ...]]:
 
 
 def family_of(name: str) -> str:
-    """Of a size."""
     return name.rpartition(" ")[0]
 
 

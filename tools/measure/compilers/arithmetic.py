@@ -69,13 +69,8 @@ def _by_component(function: Callable[..., Any], values: list[Any]) -> Any:
 
 def evaluate(opcode: int, operands: tuple[int, ...], value_of: Callable[[int], Any],
              zero: Any) -> Any:
-    """The result of an instruction without side effects.
-
-    Args:
-        operands: behind the result's type and id.
-        value_of: of an id.
-        zero: the value of the result's type whose bits are zero.
-    """
+    """The result of an instruction without side effects, by its operands behind the result's type
+    and id; `zero` is the value of that type whose bits are zero."""
     rest, function = operands, _FUNCTIONS.get(opcode)
     if opcode == EXTENDED:
         rest, function = operands[2:], _EXTENDED.get(operands[1])

@@ -187,12 +187,8 @@ def _bounds(has: Hardware, pipeline: Pipeline, groups: tuple[int, int, int], ran
 
 
 def costs_of(device: str, found: Capture) -> dict[str, list[Dispatch]]:
-    """The dispatches of each run of a program with their modelled times.
-
-    Args:
-        device: one of `HARDWARE`.
-        found: with the compiler's code.
-    """
+    """The dispatches of each run of a program, captured with the compiler's code, with their
+    modelled times on one of `HARDWARE`."""
     pipelines = {(pipeline.module, pipeline.constants): pipeline
                  for pipeline in map(pipeline_of, found.pipelines) if not pipeline.failed}
     read = READERS[device.partition("-")[0]]

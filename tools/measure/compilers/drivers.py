@@ -67,12 +67,8 @@ def _layer_folder() -> str:
 
 
 def capture(device: str, model: str, options: list[str], code: bool = False) -> Capture:
-    """Loads and runs a program, its kernels compiled with nothing cached.
-
-    Args:
-        options: of the load, as NAME=VALUE.
-        code: whether the lines of pipelines have the compiler's code, which takes it more time.
-    """
+    """Loads a program, with options as NAME=VALUE, and runs it, its kernels compiled with nothing
+    cached; with `code` the lines of pipelines have the compiler's code, which takes more time."""
     with tempfile.TemporaryDirectory(prefix="vkrt-gpu-cost-") as folder:
         lines = Path(folder, "pipelines")
         lines.touch()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from compilers.arithmetic import EXTENDED, evaluate, signed
@@ -45,29 +45,19 @@ class Block:
 
 
 class ShaderModule:
-    """A module with the values of its specialization constants.
-
-    Args:
-        code: SPIR-V.
-        constants: (id, 32-bit value) of specialization constants; the others keep their defaults.
-
-    Attributes:
-        blocks: by label, in the order of the module.
-        types, definitions: instructions by result id.
-        type_of: type ids by result id.
-    """
+    """A module of SPIR-V with the values of its specialization constants: (id, 32 bits); those that
+    are not given keep their defaults."""
 
     def __init__(self, code: bytes, constants: tuple[tuple[int, int], ...]):
         self.given = dict(constants)
-        self.types: dict[int, Instruction] = {}
+        self.types: dict[int, Instruction] = {}  # by result id, as the next two
         self.definitions: dict[int, Instruction] = {}
-        self.type_of: dict[int, int] = {}
-        self.blocks: dict[int, Block] = {}
+        self.type_of: dict[int, int] = {}  # ids of types
+        self.blocks: dict[int, Block] = {}  # by label, in the order of the module
         self.decorations: dict[int, dict[int, tuple[int, ...]]] = {}
         self.offsets: dict[tuple[int, int], int] = {}  # of members: (struct, member) -> bytes
-        self._size_ids: tuple[int, ...] | None = None
+        self._size_ids: tuple[int, ...] = ()
         self._size: tuple[int, ...] = (1, 1, 1)
-        self._constants: dict[int, Any] = {}
         block = None
         for instruction in instructions(words_of(code)):
             opcode, _, operands = instruction
@@ -123,37 +113,26 @@ class ShaderModule:
     def width(self, type_id: int) -> int:
         """Bytes of a scalar or vector."""
         opcode, _, operands = self.types[type_id]
-        if opcode in (INT, FLOAT):
-            return operands[1] // 8
         if opcode in (VECTOR, MATRIX):
             return operands[2] * self.width(operands[1])
-        return 4
+        return operands[1] // 8 if opcode in (INT, FLOAT) else 4
 
     def zero(self, type_id: int) -> Any:
         """The value of a type whose bits are zero; a list for one of several parts."""
         opcode, _, operands = self.types.get(type_id, (INT, 0, ()))
-        if opcode == BOOL:
-            return False
-        if opcode == FLOAT:
-            return 0.0
-        if opcode in (VECTOR, MATRIX):
-            return [self.zero(operands[1]) for _ in range(operands[2])]
-        if opcode == ARRAY:
-            return [self.zero(operands[1]) for _ in range(self.constant(operands[2]))]
+        if opcode in (VECTOR, MATRIX, ARRAY):
+            count = self.constant(operands[2]) if opcode == ARRAY else operands[2]
+            return [self.zero(operands[1]) for _ in range(count)]
         if opcode == STRUCT:
             return [self.zero(member) for member in operands[1:]]
-        return 0
+        return {BOOL: False, FLOAT: 0.0}.get(opcode, 0)
 
+    @cache  # noqa: B019 (modules are few, and kept)
     def constant(self, constant: int) -> Any:
         """The value of a constant, by its id."""
-        if constant not in self._constants:
-            self._constants[constant] = self._evaluate(constant)
-        return self._constants[constant]
-
-    def _evaluate(self, constant: int) -> Any:
         opcode, _, operands = self.definitions[constant]
-        number = self.decorations.get(constant, {}).get(SPEC_ID, (None,))[0]
-        given = self.given.get(number) if number is not None else None
+        number, = self.decorations.get(constant, {}).get(SPEC_ID, (-1,))
+        given = self.given.get(number)
         if opcode in (TRUE, FALSE, SPEC_TRUE, SPEC_FALSE):
             return opcode in (TRUE, SPEC_TRUE) if given is None else bool(given)
         if opcode in (CONSTANT, SPEC_CONSTANT):
@@ -178,6 +157,4 @@ class ShaderModule:
         for constant, marks in self.decorations.items():
             if marks.get(BUILTIN) == (WORKGROUP_SIZE,):
                 return tuple(self.constant(constant))
-        if self._size_ids is not None:
-            return tuple(self.constant(part) for part in self._size_ids)
-        return self._size
+        return tuple(map(self.constant, self._size_ids)) or self._size

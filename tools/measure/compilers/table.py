@@ -39,11 +39,8 @@ NCNN = {
 
 
 def cell_of(device: str, model: str, options: list[str]) -> dict[str, Any]:
-    """What becomes of a program on a device: its summary, and the milliseconds of each run.
-
-    Args:
-        options: of the load, as NAME=VALUE.
-    """
+    """What becomes of a program on a device, loaded with options (NAME=VALUE): its summary, and the
+    milliseconds of each run."""
     found = summary_of(capture(device, model, options))
     runs: dict[str, float] = {}
     if device in HARDWARE and not found["error"]:

@@ -71,13 +71,8 @@ def find_python(newest: tuple[int, int] | None) -> str:
 
 
 def make(name: str, folder: Path, base: str | None = None) -> str:
-    """The interpreter of an environment, which is made if it is not there.
-
-    Args:
-        name: one of `ENVIRONMENTS`.
-        folder: of all environments.
-        base: an interpreter whose packages are used; only what it lacks is installed.
-    """
+    """The interpreter of one of `ENVIRONMENTS`, which is made in a folder if it is not there: of
+    the packages of another interpreter, `base`, only what it lacks is installed."""
     wanted = ENVIRONMENTS[name]
     place = folder / name
     python, stamp = place / "bin" / "python", place / "made-of"
