@@ -60,12 +60,11 @@ def main() -> int:
 
 def _operator(torch: Any, name: str) -> Any:
     """PyTorch's operator of an exporter's name such as "aten.add.Tensor", or None."""
-    *namespaces, operator, overload = name.split(".")
-    if not namespaces:
+    if name.count(".") < 2:
         return None
-    namespace, = namespaces
+    namespace, operator, overload = name.split(".")
     packet = getattr(getattr(torch.ops, namespace), operator, None)
-    return None if packet is None else getattr(packet, overload, None)
+    return getattr(packet, overload, None)
 
 
 def _differs(torch: Any, operator: Any, sample: Any) -> str:

@@ -4,13 +4,12 @@
     python tools/measure/bench_kernels.py --tables BEFORE.json AFTER.json --peak GFLOPS
 
 A program of one operator is made for each size, of five that networks have, and runs with whatever
-kernel the driver's profile chooses for it. Its time is what its kernels take on the device with one
-thread, or their share of the CPU time of a run, whichever is less: other work on the machine makes
-both longer, the first of long kernels and the second of short ones. The rest of a run brings inputs
-and outputs into layout, which whole networks do once. Operations count as the operator has them,
-whatever Winograd's transforms spare. All weights are 0. A JSON file that is there already is
-measured into: each figure is the least of all, so that processes of two trees in turns are compared
-without the noise. lavapipe has one thread, and all figures are of one core.
+kernel the driver's profile chooses for it. Its time is what its kernels take on the device, or
+their share of the CPU time of a run, whichever is less: other work on the machine makes the first
+longer for long kernels and the second for short ones. The rest of a run brings inputs and outputs
+into layout. Operations count as the operator has them, whatever Winograd's transforms spare. All
+weights are 0. A JSON file that is there already is measured into: each figure is the least of all,
+of processes of two trees in turns. lavapipe has one thread, and all figures are of one core.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ DEFAULT_PEAK = 60.0
 PROFILES = 8
 # How the kernels begin that only bring operands into another layout
 LAYOUT = ("copy", "pad")
-NO_PADDING: list[int] = [0, 0]
 
 
 class Maker:
@@ -73,26 +71,30 @@ class Maker:
         return Graph("kernel", self.inputs, [out], [Node(op, args, (out,), "0")]).finish()
 
 
+def convolved(make: Maker, x: Tensor, weight: Tensor, stride: int, padding: int,
+              is_transposed: bool = False, groups: int = 1) -> Graph:
+    """The same stride and padding in all dimensions."""
+    each = len(x.sizes) - 2
+    return make.graph("aten.convolution.default", x, weight, None, [stride] * each,
+                      [padding] * each, [1] * each, is_transposed, [0] * each, groups)
+
+
 def convolution(make: Maker, source: int, channels: int, side: int, kernel: int, stride: int = 1,
                 groups: int = 1) -> Graph:
-    """Of a picture [1, source, side, side]."""
-    return make.graph("aten.convolution.default", make.input(1, source, side, side),
-                      make.weight(channels, source // groups, kernel, kernel), None, [stride] * 2,
-                      [kernel // 2] * 2, [1, 1], False, NO_PADDING, groups)
+    return convolved(make, make.input(1, source, side, side),
+                     make.weight(channels, source // groups, kernel, kernel), stride, kernel // 2,
+                     groups=groups)
 
 
 def transposed(make: Maker, source: int, channels: int, side: int, kernel: int) -> Graph:
     """To a picture of twice the side."""
-    return make.graph("aten.convolution.default", make.input(1, source, side, side),
-                      make.weight(source, channels, kernel, kernel), None, [2, 2],
-                      [kernel // 2 - 1] * 2, [1, 1], True, NO_PADDING, 1)
+    return convolved(make, make.input(1, source, side, side),
+                     make.weight(source, channels, kernel, kernel), 2, kernel // 2 - 1, True)
 
 
 def volume(make: Maker, source: int, channels: int, frames: int, side: int) -> Graph:
-    """Of frames [side, side]."""
-    return make.graph("aten.convolution.default", make.input(1, source, frames, side, side),
-                      make.weight(channels, source, 3, 3, 3), None, [1] * 3, [1] * 3, [1] * 3,
-                      False, [0] * 3, 1)
+    return convolved(make, make.input(1, source, frames, side, side),
+                     make.weight(channels, source, 3, 3, 3), 1, 1)
 
 
 def linear(make: Maker, rows: int, depth: int, width: int) -> Graph:

@@ -19,8 +19,7 @@ source, what ggml-vulkan.cpp does with vk::LayerSettingEXT has to be taken out.
 Each round runs the three in turn, each in a process of its own: it loads the model, and reads a
 prompt and writes tokens, unmeasured at first. Rates are tokens per second by the clock, after
 that; CPU seconds and the high-water mark (VmHWM, pages of the mapped file included) are those of
-the whole process. All figures are the best of the rounds: other work on the machine, and what
-drivers compile in the first round, only make them worse.
+the whole process. All figures are the best of the rounds.
 """
 
 from __future__ import annotations

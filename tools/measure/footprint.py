@@ -13,13 +13,9 @@ Variants: `map` is the default of vkrt.load (what can be mapped is), `direct`, `
 staging), `eager` (copy, with everything allocated first), `stream` in the smallest budget or
 `stream:300MB` in one given.
 
-Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
-RssFile of the model) depend on the system and are compared with a tolerance. The anonymous memory
-after the last run, and how much of it is in huge pages, is shown and not compared.
-
-What the process has grown by is shown and compared part by part (`program.memory.process`), and so
-are the Python objects that a program keeps (`objects`), as tracemalloc counts them after the first
-run: in a process of its own, because that takes time and memory.
+Bytes on the device are compared exactly; with tolerances how far VmHWM has grown, by parts too
+(`program.memory.process`), and the Python objects that a program keeps (`objects`), as tracemalloc
+counts them after the first run, in a process of its own. Other figures of the process are shown.
 """
 
 from __future__ import annotations
@@ -47,10 +43,10 @@ import vkrt.program.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident
 
-# What the driver may do between two machines with the same software, in bytes.
+# What the driver may do between two machines with the same software, in bytes, to the whole and to
+# the parts. The driver's own code is most of two of these, and is mapped as the system's cache has
+# it. Device bytes are exact; the system maps pages of files by sixteen.
 PROCESS_TOLERANCE = 24 << 20
-# The same for the parts of the process. The driver's own code is most of two of them, and is mapped
-# as the system's cache has it. Device bytes are exact; the system maps pages of files by sixteen.
 PART_TOLERANCES = {"driver": 24 << 20, "program": 2 << 20, "pipelines": 16 << 20, "weights": 0,
                    "mapped": 256 << 10, "activations": 0, "rest": 4 << 20}
 # Python objects are what another minor version of Python makes them.
@@ -99,9 +95,9 @@ def main() -> int:
             model, variants, is_compiled_before=bool(options.check or options.update)), ordered)))
     results = {_name(model): found[model] for model in models}
     if options.update:
-        text = json.dumps({"models": {n: {w: _kept(r) for w, r in found.items()}
-                                      for n, found in results.items()}}, indent=2)
-        Path(options.update).write_text(text + "\n", encoding="utf-8")
+        kept = {name: {variant: _kept(result) for variant, result in found.items()}
+                for name, found in results.items()}
+        Path(options.update).write_text(json.dumps({"models": kept}, indent=2) + "\n", "utf-8")
     if options.check:
         return _check(baseline, results)
     for name, found in results.items():
@@ -110,12 +106,8 @@ def main() -> int:
 
 
 def _figures(model: str, variants: list[str], is_compiled_before: bool) -> dict[str, Any]:
-    """The figures of a model, by variant.
-
-    Args:
-        is_compiled_before: whether the driver's cache gets the shaders first: compiling them takes
-            memory, too.
-    """
+    """The figures of a model, by variant; the driver's cache may get the shaders before, because
+    compiling them takes memory, too."""
     if is_compiled_before:
         fresh.measure(compile_shaders, model, variants)
     return {variant: {**fresh.measure(measure, model, variant),

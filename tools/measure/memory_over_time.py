@@ -13,12 +13,10 @@ Variants, the panels of the picture:
                smallest possible where that is more): the rest of the weights passes through a pool
                in every run
 
-Sampled about every millisecond, by a thread of the process: RssAnon (with RssShmem) and RssFile
-from /proc/self/status, and the bytes allocated on the device from the allocator. 0 ms is where the
-driver has been started and the file's first bytes are still to be read, so that what a Python
-process and a driver take by themselves is in every first sample; the table has it in a column of
-its own. The file and the driver's shader cache are warm: the first process, whose figures are not
-shown, sees to that. --plot needs matplotlib.
+A thread of the process samples about every millisecond: RssAnon (with RssShmem) and RssFile from
+/proc/self/status, and the bytes on the device from the allocator. 0 ms is where the driver has been
+started and the file's first bytes are still to be read. A first process, which is not shown, warms
+the file and the driver's shader cache. --plot needs matplotlib.
 
 On a driver that computes on the processor, device memory is memory of the process: part of anon.
 Growth beyond the device's bytes is compiled code and what Python has for the program.
