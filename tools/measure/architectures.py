@@ -44,11 +44,8 @@ Record = dict[str, Any]
 
 
 def run(program: str, reference: str) -> Record:
-    """Loads and runs a program in this process.
-
-    Returns:
-        Figures of it; or what vkrt does not have ("refused"), or says else ("failed").
-    """
+    """Loads and runs a program in this process: its figures, or what vkrt does not have
+    ("refused"), or says else ("failed")."""
     import vkrt
 
     start = time.perf_counter()

@@ -123,13 +123,8 @@ class Samples:
 
 
 class Runner:
-    """A loaded program whose inferences are timed.
-
-    Args:
-        loose: whether the program does not wait for its transfers; its inferences take as long as
-            the later of both.
-        options: of `vkrt.load`.
-    """
+    """A loaded program whose inferences are timed. A `loose` one does not wait for its transfers;
+    its inferences take as long as the later of both."""
 
     def __init__(self, path: Path, device: Any, inputs: Sequence[np.ndarray], loose: bool = False,
                  **options: Any):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 EXTENDED, EXTRACT, INSERT, SHUFFLE = 12, 81, 82, 79
@@ -84,10 +85,7 @@ def evaluate(opcode: int, operands: tuple[int, ...], value_of: Callable[[int], A
             return parts
         return [x for part in parts for x in (part if isinstance(part, list) else [part])]
     if opcode == EXTRACT:
-        value = value_of(rest[0])
-        for index in rest[1:]:
-            value = value[index]
-        return value
+        return reduce(operator.getitem, rest[1:], value_of(rest[0]))
     if opcode == INSERT:
         return _inserted(value_of(rest[1]), rest[2:], value_of(rest[0]))
     if opcode == SHUFFLE:

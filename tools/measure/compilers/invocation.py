@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from math import prod
+from operator import getitem
 from statistics import fmean
 from typing import Any
 
@@ -45,13 +46,8 @@ class Counts:
 
 
 class _Slice:
-    """What the branches of a module depend on.
-
-    Attributes:
-        needed: result ids.
-        steps: by label, the instructions to execute.
-        parents: label of a loop's header -> that of the loop around it, in the order of the code.
-    """
+    """What the branches of a module depend on: the ids of results, and by label the instructions to
+    execute (`steps`)."""
 
     def __init__(self, module: ShaderModule):
         self.module = module
@@ -95,6 +91,7 @@ class _Slice:
 
     @cached_property
     def parents(self) -> dict[int, int | None]:
+        """By the label of a loop's header that of the loop around it, in the order of the code."""
         found: dict[int, int | None] = {}
         inside: list[tuple[int, int]] = []  # (label behind it, header)
         for label, block in self.module.blocks.items():
@@ -107,12 +104,7 @@ class _Slice:
 
 
 class _Invocation:
-    """One run of the first invocation of a workgroup.
-
-    Attributes:
-        blocks: how often each ran, by label.
-        again: how often a loop's header was reached from within the loop.
-    """
+    """One run of the first invocation of a workgroup."""
 
     def __init__(self, part: _Slice, push: bytes, groups: tuple[int, ...], group: tuple[int, ...]):
         self.module, self.part, self.push = part.module, part, push
@@ -121,14 +113,14 @@ class _Invocation:
                         28: [g * n for g, n in zip(group, size)], 36: 64}
         self._values: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
-        self.blocks: Counter[int] = Counter()
-        self.again: Counter[int] = Counter()
+        self.blocks: Counter[int] = Counter()  # how often each ran, by label
+        self.again: Counter[int] = Counter()  # how often a loop's header was reached from within it
         self._run()
 
     def _run(self) -> None:
-        label, before, steps = next(iter(self.module.blocks)), -1, 0
+        label, before = next(iter(self.module.blocks)), -1
         inside: list[int] = []  # headers of the loops that we are in
-        while True:
+        for _ in range(_MOST_STEPS):
             block = self.module.blocks[label]
             while inside and self.module.blocks[inside[-1]].merge == label:
                 inside.pop()
@@ -142,9 +134,7 @@ class _Invocation:
             if following is None:
                 return
             label, before = following, label
-            steps += 1
-            if steps > _MOST_STEPS:
-                raise RuntimeError(f"more than {_MOST_STEPS} blocks of one invocation")
+        raise RuntimeError(f"more than {_MOST_STEPS} blocks of one invocation")
 
     def _block(self, steps: list[Instruction], before: int) -> int | None:
         """Executes a block behind another; the label of the next one, None at the end."""
@@ -197,13 +187,10 @@ class _Invocation:
         return self._memory[variable]
 
     def _store(self, variable: int, way: list[int], value: Any) -> None:
-        if not way:
+        if way:
+            reduce(getitem, way[:-1], self._own(variable))[way[-1]] = value
+        else:
             self._memory[variable] = list(value) if isinstance(value, list) else value
-            return
-        content = self._own(variable)
-        for index in way[:-1]:
-            content = content[index]
-        content[way[-1]] = value
 
     def _load(self, variable: int, way: list[int], type_id: int) -> Any:
         definition = self.module.definitions[variable]
@@ -213,7 +200,7 @@ class _Invocation:
         if storage in (spirv.WORKGROUP, spirv.PRIVATE, spirv.FUNCTION):
             content = self._own(variable)
         elif storage == spirv.INPUT:
-            builtin = self.module.decorations.get(variable, {}).get(spirv.BUILTIN, (0,))[0]
+            builtin, = self.module.decorations.get(variable, {}).get(spirv.BUILTIN, (0,))
             content = self._inputs.get(builtin, 0)
         elif storage == spirv.PUSH_CONSTANT:
             return self._pushed(self.module.types[definition.operands[0]].operands[2], way)
@@ -231,13 +218,12 @@ class _Invocation:
             return [self._pushed(type_id, [i], offset) for i in range(operands[2])]
         if not way:
             return module.number(type_id, self.push[offset:offset + 4].ljust(4, b"\0"))
-        index = way[0]
+        index, *rest = way
         if opcode == spirv.STRUCT:
-            return self._pushed(operands[1 + index], way[1:],
-                                offset + module.offsets[type_id, index])
+            return self._pushed(operands[1 + index], rest, offset + module.offsets[type_id, index])
         stride = (module.decorations[type_id][spirv.ARRAY_STRIDE][0] if opcode == spirv.ARRAY
                   else module.width(operands[1]))
-        return self._pushed(operands[1], way[1:], offset + index * stride)
+        return self._pushed(operands[1], rest, offset + index * stride)
 
 
 @cache
