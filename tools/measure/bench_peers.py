@@ -201,10 +201,9 @@ def _command(name: str, torch: str, folder: Path, options: argparse.Namespace) -
         return [environments.build(HERE / peer.runner, folder)]
     if peer.environment == "vkrt":
         python = environments.vkrt()
-    elif peer.environment == "torch":
-        python = torch
     else:
-        python = environments.make(peer.environment, folder)
+        python = torch if peer.environment == "torch" else environments.make(
+            peer.environment, folder)
     return [python, str(HERE / peer.runner)]
 
 
@@ -242,18 +241,20 @@ def _make(made: dict[str, Any], file: str, command: list[str]) -> None:
         made["failures"][file] = str(error)
 
 
+@dataclass
 class Measurement:
     """One peer's runs of one model."""
 
-    def __init__(self, peer: str, model: str, folder: Path, command: list[str],
-                 made: dict[str, Any], options: argparse.Namespace) -> None:
-        self.peer, self.model = peer, model
-        self.folder, self.command, self.made = folder, command, made
-        self.threads, self.inferences = options.threads, options.inferences
+    peer: str
+    model: str
+    folder: Path
+    command: list[str]
+    made: dict[str, Any]
+    options: argparse.Namespace
 
     def round(self, index: int) -> list[dict[str, Any]]:
         """The records of a round: with a warm cache of shaders and, on Vulkan, with a cold one."""
-        records = [self.run(index, self.inferences)]
+        records = [self.run(index, self.options.inferences)]
         if PEERS[self.peer].vulkan:
             records.append(self.run(index, 0, cold=True))
         return records
@@ -268,8 +269,8 @@ class Measurement:
             output = Path(fresh) / "output.bin"
             printed = environments.run(
                 [*self.command, str(place / file), str(place / "input.bin"), str(output),
-                 str(inferences), str(self.threads), *map(str, self.made["shape"])],
-                "run", env=surroundings(caches, self.threads), timeout=LIMIT)
+                 str(inferences), str(self.options.threads), *map(str, self.made["shape"])],
+                "run", env=surroundings(caches, self.options.threads), timeout=LIMIT)
             try:
                 figures = json.loads(environments.last_line(printed))
             except ValueError:
