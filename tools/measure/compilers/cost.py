@@ -51,10 +51,6 @@ class Hardware:
     # Waves of a SIMD that fit, by the driver's occupancy; (): that is their number
     waves: tuple[tuple[int, int], ...] = ()
 
-    def fitting(self, occupancy: int) -> int:
-        """Waves of a SIMD unit that are there at a time."""
-        return dict(self.waves).get(occupancy, occupancy) or 1
-
 
 _INTEL = tuple((lanes, 7) for lanes in (8, 16, 32))
 _V3D = dict(simds=4, lanes=4, bytes=16, shared_bytes=16, load_clocks=100, wave=16)
@@ -175,14 +171,14 @@ def _bounds(has: Hardware, pipeline: Pipeline, groups: tuple[int, int, int], ran
     wave = has.wave or pipeline.subgroup
     number = math.prod(groups)
     waves, simds = number * -(-ran.invocations // wave), has.cores * has.simds
+    fitting = dict(has.waves).get(pipeline.occupancy, pipeline.occupancy) or 1
     issue = cost.issue * wave / has.lanes
     of_core = -(-number // has.cores) * ran.invocations
     clocks = {
         "arithmetic": -(-waves // simds) * issue,
         "memory": of_core * cost.bytes / has.bytes,
         "shared memory": of_core * cost.shared / has.shared_bytes,
-        "latency": (-(-waves // (simds * has.fitting(pipeline.occupancy)))
-                    * (waits * has.load_clocks + issue))}
+        "latency": -(-waves // (simds * fitting)) * (waits * has.load_clocks + issue)}
     return {name: count / has.ghz / 1e9 for name, count in clocks.items()}
 
 

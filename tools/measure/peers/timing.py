@@ -26,12 +26,6 @@ def memory(figure):
         return None
 
 
-def forget_high_water():
-    """Lets the high-water mark begin at what is resident now, where the system can do that."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-
-
 def now():
     """Milliseconds by the clock, and of all threads' CPU time."""
     return time.perf_counter() * 1e3, time.process_time() * 1e3
@@ -47,7 +41,9 @@ def measure(load, facts):
     path, source, target, inferences, threads, *shape = sys.argv[1:]
     x = np.fromfile(source, np.float32).reshape([int(size) for size in shape])
     gc.collect()
-    forget_high_water()
+    # The high-water mark begins at what is resident now, where the system can do that.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     before = memory("VmRSS")
     start = now()
     run = load(path, int(threads))
