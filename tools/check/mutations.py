@@ -87,48 +87,51 @@ class Model:
 @contextmanager
 def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
     """While this lasts, the reader tells what it reads."""
+    def note_in(table, kind, pos, code, name):
+        note(kind, table.buffer.base + pos, code, f"{table.name}.{name}")
+
+    def note_offset(table, pos, target, name):
+        note_in(table, "offset", pos, "I", name)
+        targets.setdefault(f"{table.name}.{name}", []).append(table.buffer.base + target)
+
     def watch_field(self, slot, name, nbytes):
         pos = originals["field"](self, slot, name, nbytes)
         if pos:
-            note("slot", self.buffer.base + self.vtable + 4 + 2 * slot, "H", f"{self.name}.{name}")
+            note_in(self, "slot", self.vtable + 4 + 2 * slot, "H", name)
         return pos
 
     def watch_number(self, slot, name, kind, default):
         pos = self.field(slot, name, kind.size)
         if pos:
-            note("number", self.buffer.base + pos, kind.format[1:], f"{self.name}.{name}")
+            note_in(self, "number", pos, kind.format[1:], name)
         return originals["_number"](self, slot, name, kind, default)
 
     def watch_target(self, slot, name, required):
         target = originals["_target"](self, slot, name, required)
         if target:
-            pos, full = self.field(slot, name, 4), f"{self.name}.{name}"
-            note("offset", self.buffer.base + pos, "I", full)
-            targets.setdefault(full, []).append(self.buffer.base + target)
+            note_offset(self, self.field(slot, name, 4), target, name)
         return target
 
     def watch_vector(self, slot, name, itemsize):
         start, count = originals["_vector"](self, slot, name, itemsize)
         if start:
-            note("length", self.buffer.base + start - 4, "I", f"{self.name}.{name}")
+            note_in(self, "length", start - 4, "I", name)
         return start, count
 
-    def watch_items(kind, method):
-        def watch(self, slot, name, code="d", *rest):
+    def watch_items(method):
+        def watch(self, slot, name, *rest):
+            code = rest[0] if rest else "d"
             start, count = originals["_vector"](self, slot, name, WIDTHS[code])
             for index in range(min(count, 64)):
-                note("item", self.buffer.base + start + index * WIDTHS[code], code,
-                     f"{self.name}.{name}")
-            return originals[method](self, slot, name, *([code] if kind else []), *rest)
+                note_in(self, "item", start + index * WIDTHS[code], code, name)
+            return originals[method](self, slot, name, *rest)
         return watch
 
     def watch_tables(self, slot, name, kind):
         start, count = originals["_vector"](self, slot, name, 4)
-        full = f"{self.name}.{name}[]"
         for pos in range(start, start + 4 * count, 4):
-            note("offset", self.buffer.base + pos, "I", full)
-            place = pos + struct.unpack_from("<I", self.buffer.view, pos)[0]
-            targets.setdefault(full, []).append(self.buffer.base + place)
+            target = pos + struct.unpack_from("<I", self.buffer.view, pos)[0]
+            note_offset(self, pos, target, f"{name}[]")
         return originals["tables"](self, slot, name, kind)
 
     def watch_string(self, pos, what):
@@ -138,8 +141,8 @@ def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
 
     watchers = {
         "field": watch_field, "_number": watch_number, "_target": watch_target,
-        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items(True, "numbers"),
-        "floats": watch_items(False, "floats")}
+        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items("numbers"),
+        "floats": watch_items("floats")}
     originals = {name: getattr(Table, name) for name in watchers}
     string_at = Buffer.string_at
     with patch.multiple(Table, **watchers), patch.object(Buffer, "string_at", watch_string):
