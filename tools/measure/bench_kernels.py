@@ -267,8 +267,7 @@ def rows_of(found: dict[str, Any], family: str) -> Iterator[tuple[str, ...]]:
     """A row of cells for each size of a family."""
     for name, one in found.items():
         if family_of(name) == family:
-            yield (name, f"{rate(one):.1f} GFLOP/s", f"{1e3 * seconds(one):.3f} ms",
-                   one["kernels"])
+            yield name, f"{rate(one):.1f} GFLOP/s", f"{1e3 * seconds(one):.3f} ms", one["kernels"]
 
 
 def family_of(name: str) -> str:

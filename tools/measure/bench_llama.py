@@ -33,6 +33,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import fresh
+
 # SmolLM2-135M
 LAYERS, WIDTH, INNER, HEADS, KEY_HEADS, WORDS, CONTEXT = 30, 576, 1536, 9, 3, 49152, 8192
 # What is compared, and in which order the table has it
@@ -40,7 +42,7 @@ WHO = ("vkrt", "llama.cpp, Vulkan", "llama.cpp, CPU")
 RATES = ("prefill", "decode")
 
 
-def write_gguf(path: Path) -> None:
+def write_gguf(path: str) -> None:
     """A model of SmolLM2-135M's sizes: random numbers, Q4_0, no words."""
     import gguf
     import numpy as np
@@ -114,8 +116,7 @@ def measured(command: list[str]) -> tuple[str, float, float]:
 def once(who: str, options: argparse.Namespace) -> dict[str, float]:
     """One process: tokens per second of the prompt and of steps, CPU seconds, MB."""
     if who == "vkrt":
-        command = [sys.executable, __file__, options.model, "--only-vkrt", "--prompt",
-                   str(options.prompt), "--tokens", str(options.tokens)]
+        command = fresh.command(run_vkrt, options.model, options.prompt, options.tokens)
     else:
         device = ["-dev", "none", "-ngl", "0"] if who.endswith("CPU") else ["-dev", "Vulkan0"]
         command = [options.llama_bench, "-m", options.gguf, "-p", str(options.prompt), "-n",
@@ -149,22 +150,14 @@ def main() -> int:
     for name, default in (("prompt", 16), ("tokens", 4), ("rounds", 3), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
-    parser.add_argument("--only-vkrt", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--only-gguf", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.only_gguf:
-        write_gguf(Path(options.model))
-        return 0
-    if options.only_vkrt:
-        print(json.dumps(run_vkrt(options.model, options.prompt, options.tokens)))
-        return 0
     if not options.llama_bench:
         parser.error("--llama-bench is needed: where is it?")
     if options.rounds < 1:
         parser.error("at least 1 round")
     if not Path(options.gguf).exists():
         # In a process of its own: what this one holds would count for those that it starts.
-        subprocess.run([sys.executable, __file__, options.gguf, "--only-gguf"], check=True)
+        fresh.measure(write_gguf, options.gguf)
     found: dict[str, list[dict[str, float]]] = {who: [] for who in WHO}
     for number in range(options.rounds):
         for who, rounds in found.items():

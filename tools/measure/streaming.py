@@ -240,8 +240,7 @@ class Row:
     @property
     def shares(self) -> list[str]:
         """Of what could be: of transfers that cost nothing, and side by side."""
-        could = (min(self.transfer, self.compute),
-                 self.turns.samples.wall - self.side.samples.wall)
+        could = min(self.transfer, self.compute), self.turns.samples.wall - self.side.samples.wall
         return [f"{self.hidden / most:.0%}" if most > 0 else "-" for most in could]
 
 
@@ -335,8 +334,7 @@ class Bench:
                            f"{row.transfer:.1f}",
                            f"({row.turns.bytes_per_run / row.transfer / 1e3:.0f})",
                            *(f"{value:.1f}" for value in milliseconds), *row.shares))
-        times.append(("resident", f"{full.peak / 1e6:.2f}", "0", "0", str(full.samples),
-                      *[""] * 4))
+        times.append(("resident", f"{full.peak / 1e6:.2f}", "0", "0", str(full.samples), *[""] * 4))
         return "\n".join([
             f"{self.path.name}, {self.source.nbytes / 1e6:.1f} MB, "
             f"{'on the disk' if self.cold else 'in the cache'}. Medians of "
