@@ -198,7 +198,7 @@ def _command(name: str, torch: str, folder: Path, options: argparse.Namespace) -
             raise Unavailable("needs a build from source; see --executorch-vulkan")
         return shlex.split(options.executorch_vulkan)
     if name == "vkrt-c":
-        return [environments.build(HERE / peer.runner, folder)]
+        return [environments.build(HERE / peer.runner, folder, environments.vkrt())]
     if peer.environment == "vkrt":
         python = environments.vkrt()
     else:

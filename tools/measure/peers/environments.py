@@ -105,9 +105,11 @@ def vkrt() -> str:
     return python
 
 
-def build(source: Path, folder: Path) -> str:
-    """The program of a host in C that links vkrt's library, built below a folder."""
-    flags = run([vkrt(), "-m", "vkrt.capi.config", "--cflags", "--libs"], "vkrt-config").split()
+def build(source: Path, folder: Path, python: str) -> str:
+    """The program of a host in C that links the library of an interpreter's vkrt, built below a
+    folder."""
+    flags = run([python, "-I", "-m", "vkrt.capi.config", "--cflags", "--libs"],
+                "vkrt-config").split()
     folder.mkdir(parents=True, exist_ok=True)
     host = folder / source.stem
     run(["cc", "-O2", str(source), "-o", str(host), *flags], "cc")
