@@ -155,37 +155,36 @@ POINTWISE = ((64, 384, 14, 1), (960, 160, 7, 1), (24, 144, 56, 1), (256, 64, 56,
              (512, 1024, 14, 1))
 STRIDED = ((3, 32, 224, 3, 2), (256, 512, 14, 3, 2), (128, 256, 28, 3, 2), (64, 128, 56, 3, 2),
            (3, 64, 224, 7, 2))
-# name -> what makes the program, the option `winograd`, and five sizes of
-# MobileNets, ResNets, a ResNeXt, a U-Net, an R3D, ViT-tiny, BERT, SmolLM and TinyLlama
-FAMILIES: dict[str, tuple[Any, str, tuple[tuple[int, ...], ...]]] = {
-    "convolution 1x1": (convolution, "off", POINTWISE),
-    "convolution 3x3": (convolution, "off", DENSE),
-    "convolution 3x3, Winograd": (convolution, "always", DENSE),
-    "convolution, stride 2": (convolution, "off", STRIDED),
-    "depthwise 3x3": (convolution, "off", tuple((c, c, side, 3, 1, c) for c, side in (
+# name -> what makes the program, and five sizes of MobileNets, ResNets, a ResNeXt, a U-Net,
+# an R3D, ViT-tiny, BERT, SmolLM and TinyLlama; with Winograd's method where the name says so
+FAMILIES: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
+    "convolution 1x1": (convolution, POINTWISE),
+    "convolution 3x3": (convolution, DENSE),
+    "convolution 3x3, Winograd": (convolution, DENSE),
+    "convolution, stride 2": (convolution, STRIDED),
+    "depthwise 3x3": (convolution, tuple((c, c, side, 3, 1, c) for c, side in (
         (960, 7), (576, 14), (192, 28), (144, 56), (32, 112)))),
-    "depthwise 5x5": (convolution, "off", tuple((c, c, side, 5, 1, c) for c, side in (
+    "depthwise 5x5": (convolution, tuple((c, c, side, 5, 1, c) for c, side in (
         (960, 7), (480, 14), (672, 14), (120, 28), (72, 56)))),
-    "grouped 3x3": (convolution, "off", tuple((c, c, side, 3, 1, groups) for c, side, groups in (
+    "grouped 3x3": (convolution, tuple((c, c, side, 3, 1, groups) for c, side, groups in (
         (64, 28, 32), (1024, 7, 32), (512, 14, 32), (256, 28, 32), (128, 56, 32)))),
-    "transposed": (transposed, "off", ((64, 32, 14, 2), (512, 256, 7, 2), (128, 64, 56, 2),
-                                       (64, 32, 56, 4), (256, 128, 14, 4))),
-    "convolution 3x3x3": (volume, "off", ((8, 8, 4, 14), (16, 16, 4, 14), (256, 256, 2, 7),
-                                          (16, 16, 8, 28), (64, 64, 4, 14))),
-    "linear": (linear, "off", ROWS),
-    "linear, a row": (linear, "off", ROW),
-    "product of results": (product, "off", (
+    "transposed": (transposed, ((64, 32, 14, 2), (512, 256, 7, 2), (128, 64, 56, 2),
+                                (64, 32, 56, 4), (256, 128, 14, 4))),
+    "convolution 3x3x3": (volume, ((8, 8, 4, 14), (16, 16, 4, 14), (256, 256, 2, 7),
+                                   (16, 16, 8, 28), (64, 64, 4, 14))),
+    "linear": (linear, ROWS),
+    "linear, a row": (linear, ROW),
+    "product of results": (product, (
         (3, 64, 64, 64), (3, 197, 64, 197), (3, 197, 197, 64), (12, 128, 64, 128),
         (12, 384, 64, 384))),
-    "linear, 8-bit weights": (linear_int8, "off", ROWS),
-    "linear, 8-bit weights, a row": (linear_int8, "off", ROW),
-    "linear, 4-bit weights": (linear_int4, "off", ROWS),
-    "linear, 4-bit weights, a row": (linear_int4, "off", ROW),
-    "convolution 1x1 of 8-bit numbers": (convolution_q8, "off", POINTWISE),
-    "convolution 3x3 of 8-bit numbers": (convolution_q8, "off", DENSE),
-    "linear of 8-bit numbers": (linear_q8, "off", ROWS),
-    "attention with a cache": (attention, "off", ((1, 64), (1, 255), (16, 64), (64, 128),
-                                                  (255, 255))),
+    "linear, 8-bit weights": (linear_int8, ROWS),
+    "linear, 8-bit weights, a row": (linear_int8, ROW),
+    "linear, 4-bit weights": (linear_int4, ROWS),
+    "linear, 4-bit weights, a row": (linear_int4, ROW),
+    "convolution 1x1 of 8-bit numbers": (convolution_q8, POINTWISE),
+    "convolution 3x3 of 8-bit numbers": (convolution_q8, DENSE),
+    "linear of 8-bit numbers": (linear_q8, ROWS),
+    "attention with a cache": (attention, ((1, 64), (1, 255), (16, 64), (64, 128), (255, 255))),
 }
 
 
@@ -207,9 +206,10 @@ def main() -> int:
         found = json.loads(Path(options.json).read_text())
     with Device.open() as device:
         print(device.info.name, device.info.driver_info, flush=True)
-        for name, (function, winograd, sizes) in FAMILIES.items():
+        for name, (function, sizes) in FAMILIES.items():
             if options.only not in name:
                 continue
+            winograd = "always" if "Winograd" in name else "off"
             for size in sizes:
                 note(found, f"{name} {'x'.join(map(str, size))}",
                      measure(device, function, winograd, size))

@@ -174,9 +174,9 @@ def _v3d_line(line: str) -> _Line:
     loads = line.count("ldtmu")
     stores = len(re.findall(r"\btmud\b", line))
     multiplies = len(re.findall(r"\bv?fmul", line)) * (2 if "vfmul" in line else 1)
-    nbytes = _group(r"^bu?(?:\.\w+)?\s+(-?\d+)", line)
-    return Cost(issue=1, multiplies=multiplies, bytes=4 * (loads + stores), is_load=loads > 0), \
-        None if nbytes is None else int(nbytes) // 8
+    cost = Cost(issue=1, multiplies=multiplies, bytes=4 * (loads + stores), is_load=loads > 0)
+    distance = _group(r"^bu?(?:\.\w+)?\s+(-?\d+)", line)  # in bytes
+    return cost, None if distance is None else int(distance) // 8
 
 
 _MALI_SLOW = ("FRCP", "FRSQ", "FEXP", "FLOG", "FSIN", "FCOS", "IMUL", "IDIV", "FPOW", "FTABLE")
