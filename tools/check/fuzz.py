@@ -37,6 +37,15 @@ from typing import Any
 import numpy as np
 from mutations import Model, mutate
 
+from vkrt.compiler.description import Description
+from vkrt.device.policy import overridden, policy_of
+from vkrt.errors import InternalError, VkrtError
+from vkrt.method.arguments import metadata_of
+from vkrt.plan.options import LoadOptions
+from vkrt.program.program import Program
+from vkrt.runtime.open_device import OpenDevice
+from vkrt.vk.device import Device
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAX_BYTES = 1 << 30
 # Of all invocations, loops counted: about a second of a slow driver.
@@ -64,10 +73,8 @@ def damaged(models: list[Model], seed: int, index: int) -> tuple[str, bytes, lis
     return model.name, data, done, rng
 
 
-def options_by_chance(rng: Random) -> Any:
+def options_by_chance(rng: Random) -> LoadOptions:
     """Some options of loading."""
-    from vkrt.plan.options import LoadOptions
-
     return LoadOptions(
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
         weights=rng.choice(["auto", "auto", "direct", "copy", "stream"]),
@@ -76,12 +83,8 @@ def options_by_chance(rng: Random) -> Any:
         cache=rng.choice(["float", "int8"]))
 
 
-def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
+def attempt(data: bytes, rng: Random, device: Device, folder: Path) -> str:
     """Loads and runs a program; returns the outcome, and lets what is no refusal through."""
-    from vkrt.compiler.description import Description
-    from vkrt.errors import InternalError, VkrtError
-    from vkrt.program.program import Program
-
     options = options_by_chance(rng)
     source: Any = data
     if rng.random() < 0.5:
@@ -112,11 +115,9 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
         return type(error).__name__
 
 
-def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:
+def _needs(description: Description, name: str, device: Device, options: LoadOptions
+           ) -> tuple[int, int]:
     """Bytes and invocations of a method."""
-    from vkrt.method.arguments import metadata_of
-    from vkrt.runtime.open_device import OpenDevice
-
     planned = description.compile(name, OpenDevice(device), options)
     metadata = metadata_of(description.graph(name))
     border = sum(int(np.prod(info.sizes, dtype=object)) * np.dtype(info.dtype).itemsize
@@ -135,11 +136,8 @@ def _array(info: Any, random: np.random.Generator) -> Any:
 
 
 @contextmanager
-def _opened() -> Iterator[Any]:
+def _opened() -> Iterator[Device]:
     """A device. Sizes are pushed, so that programs share compiled shaders."""
-    from vkrt.device.policy import overridden, policy_of
-    from vkrt.vk.device import Device
-
     with (Device.open(None) as device,
           overridden(replace(policy_of(device.info), specialize={}))):
         yield device

@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from vkrt.runtime.pruning import pruned
+
 from compilers.drivers import Capture
+from vkrt.shader import shader_library
 
 # Names of figures, of which a driver has one
 _SPILLS = ("STP Count", "Spilled VGPRs", "Spill Count", "Spill Size", "spills")
@@ -49,10 +52,6 @@ class Pipeline:
 @cache
 def pruned_code(name: str, constants: Constants) -> bytes:
     """The code of a shader without what its constants never reach, as drivers get it."""
-    from vkrt.runtime.pruning import pruned
-
-    from vkrt.shader import shader_library
-
     return bytes(pruned(shader_library().get(name).spirv, constants))
 
 
@@ -67,8 +66,6 @@ def digest_of(name: str, constants: Constants) -> str:
 
 @cache
 def _name_of(module: str, nbytes: int, constants: Constants) -> str:
-    from vkrt.shader import shader_library
-
     numbers = {number for number, _ in constants}
     shaders = shader_library()
     for name in shaders:
