@@ -33,6 +33,8 @@ from typing import Any
 import fresh
 import numpy as np
 
+import vkrt
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPORTER = ROOT / "tools" / "export" / "architectures.py"
 README = ROOT / "tools" / "README.md"
@@ -46,8 +48,6 @@ Record = dict[str, Any]
 def run(program: str, reference: str) -> Record:
     """Loads and runs a program in this process: its figures, or what vkrt does not have
     ("refused"), or says else ("failed")."""
-    import vkrt
-
     start = time.perf_counter()
     try:
         loaded = vkrt.load(program)
