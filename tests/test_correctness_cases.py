@@ -1,6 +1,6 @@
 """Programs that other runtimes of them refuse, end in, or compute wrongly without a word.
 
-Made by tools/export/cases.py; each has its reference from eager PyTorch beside it.
+Made by tools/export/cases.py and data_sizes.py; each has its reference from eager PyTorch.
 """
 
 import pytest

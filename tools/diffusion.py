@@ -49,32 +49,18 @@ def kept_share(steps: int) -> tuple[list[int], list[float]]:
 
 @dataclass
 class Loop:
-    """What a loop made and took.
+    """What a loop made and took."""
 
-    Attributes:
-        latents: at its end.
-        error: of the call whose output is known, relative L2.
-        seconds: of each step.
-        load: seconds to load, and of the first call, which makes what later ones use again.
-        read: bytes of the file in each step, as planned.
-        memory: `vkrt.MemoryReport`.
-    """
-
-    latents: np.ndarray
-    error: float
-    seconds: list[float]
-    load: float
-    read: int
-    memory: Any
+    latents: np.ndarray  # at its end
+    error: float  # of the call whose output is known, relative L2
+    seconds: list[float]  # of each step
+    load: float  # seconds to load, and of the first call, which makes what later ones use again
+    read: int  # bytes of the file in each step, as planned
+    memory: vkrt.MemoryReport
 
 
 def denoise(path: Path, known: dict[str, np.ndarray], steps: int, **options: Any) -> Loop:
-    """Loads the program and runs the loop.
-
-    Args:
-        known: arrays in0.. and out0; the text is in2.
-        options: of `vkrt.load`.
-    """
+    """Loads the program and runs the loop; the text is in2 of the arrays in0.. and out0."""
     start = time.perf_counter()
     with vkrt.load(path, **options) as program:
         output, = program.run(*(known[f"in{i}"] for i in range(3)))

@@ -11,6 +11,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+from vkrt.graph.graph import MADE
+from vkrt.ops.registry import declaring, kernels, operators, supported
+
 README = Path(__file__).parent.parent / "vkrt" / "ops" / "README.md"
 FAMILIES = README.with_name("families.py")
 HEAD = '''\
@@ -25,9 +28,6 @@ BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 def listing() -> str:
     """The section's text."""
-    from vkrt.graph.graph import MADE
-    from vkrt.ops.registry import kernels, operators, supported
-
     on_device = supported()
     on_host = [found.name for found in operators()
                if found.is_host and not found.name.startswith(MADE)]
@@ -45,8 +45,6 @@ def listing() -> str:
 
 def families() -> str:
     """The module's text."""
-    from vkrt.ops.registry import declaring
-
     text = HEAD
     for name, modules in declaring().items():
         text += f"\n{name} = {{\n"
@@ -65,18 +63,16 @@ def main() -> int:
     if sys.argv[1:] not in (["--write"], ["--check"]):
         print(__doc__)
         return 2
-    text = README.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    new = head + BEGIN + listing() + END + tail
+    head, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    texts = {README: head + BEGIN + listing() + END + rest.split(END)[1], FAMILIES: families()}
     if "--check" in sys.argv:
-        differs = new != text or FAMILIES.read_text(encoding="utf-8") != families()
+        differs = any(path.read_text(encoding="utf-8") != text for path, text in texts.items())
         if differs:
             print("vkrt/ops/README.md or families.py: the lists are out of date; run "
                   "tools/operators.py --write")
         return int(differs)
-    README.write_text(new, encoding="utf-8")
-    FAMILIES.write_text(families(), encoding="utf-8")
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

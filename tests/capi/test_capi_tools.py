@@ -97,6 +97,13 @@ def test_picture_refuses_other_files(tmp_path):
     assert "not a binary PPM of 22 x 18 pixels" in said
 
 
+def test_picture_shows_no_class_whose_score_is_nan(tmp_path):
+    """Black pixels by a scale of 0 are NaN, and so is what the network makes of them."""
+    path = tmp_path / "picture.ppm"
+    path.write_bytes(b"P6 22 18 255\n" + bytes(3 * 22 * 18))
+    assert run(host("picture", tmp_path), MODELS / "superres_small.pte", path, 0, 0) == ""
+
+
 def build_renderer(tmp_path):
     """The host in C++, with its shaders; skips where something to build it is missing."""
     compiler, glslc = shutil.which("c++"), shutil.which("glslc")

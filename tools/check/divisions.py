@@ -69,11 +69,8 @@ def main() -> int:
 
 def check(number: int, device: Any) -> tuple[float, bool]:
     """The largest relative L2 error of a network as the preferences have it, and whether one of
-    them takes less memory than the whole network.
-
-    Raises:
-        AssertionError: its memory is not as planned, or more than whole.
-    """
+    them takes less memory than the whole network. Asserts that its memory is as planned, and not
+    more than whole."""
     make, storage = MAKERS[number % 4], STORAGES[number // 4 % 3]
     is_dynamic = number // 12 % 3 == 2
     dims = (1,) if make is any_layers else (2, 3)

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path[:0] = [str(TESTS / "ops"), str(TESTS)]
+
+from harness import doubled, each, samples  # noqa: E402
 
 # Relative L2 error; samples give some numbers in single precision.
 TOLERANCE = 1e-5
@@ -29,9 +32,6 @@ LISTS = ("List[int]", "List[SymInt]", "List[float]")
 
 
 def main() -> int:
-    import torch
-    from harness import samples
-
     wrong = 0
     counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -39,12 +39,12 @@ def main() -> int:
     for sample in samples():
         if sys.argv[1:] and not any(name in sample.op for name in sys.argv[1:]):
             continue
-        operator = _operator(torch, sample.op)
+        operator = _operator(sample.op)
         if operator is None:
             left_out.add(sample.op)
             continue
         try:
-            trouble = _differs(torch, operator, sample)
+            trouble = _differs(operator, sample)
         except (RuntimeError, IndexError):
             refused[sample.op] += 1
             continue
@@ -58,26 +58,23 @@ def main() -> int:
     return int(wrong > 0)
 
 
-def _operator(torch: Any, name: str) -> Any:
+def _operator(name: str) -> Any:
     """PyTorch's operator of an exporter's name such as "aten.add.Tensor", or None."""
-    *namespaces, operator, overload = name.split(".")
-    if not namespaces:
+    if name.count(".") < 2:
         return None
-    namespace, = namespaces
+    namespace, operator, overload = name.split(".")
     packet = getattr(getattr(torch.ops, namespace), operator, None)
-    return None if packet is None else getattr(packet, overload, None)
+    return getattr(packet, overload, None)
 
 
-def _differs(torch: Any, operator: Any, sample: Any) -> str:
+def _differs(operator: Any, sample: Any) -> str:
     """What is wrong with a sample; "" if nothing."""
-    from harness import doubled, each
-
     args = each(doubled, sample.args)
     expected = sample.expect
     with np.errstate(all="ignore"):
         expected = expected(*args) if callable(expected) else expected
     expected = list(expected) if isinstance(expected, (list, tuple)) else [expected]
-    results = _call(torch, operator, args)
+    results = _call(operator, args)
     for index, (wanted, given) in enumerate(zip(expected, results)):
         wanted, given = np.asarray(wanted), given.detach().numpy()
         if wanted.shape != given.shape:
@@ -92,11 +89,11 @@ def _differs(torch: Any, operator: Any, sample: Any) -> str:
     return ""
 
 
-def _call(torch: Any, operator: Any, args: list[Any]) -> list[Any]:
+def _call(operator: Any, args: list[Any]) -> list[Any]:
     """The operator's results; arguments that its schema takes by name only are given so."""
     places, names = [], {}
     for value, argument in zip(args, operator._schema.arguments):
-        value = _converted(torch, value, str(argument.type))
+        value = _converted(value, str(argument.type))
         if argument.kwarg_only:
             if value is not None:
                 names[argument.name] = value
@@ -106,11 +103,11 @@ def _call(torch: Any, operator: Any, args: list[Any]) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _converted(torch: Any, value: Any, kind: str) -> Any:
+def _converted(value: Any, kind: str) -> Any:
     if isinstance(value, list):
         if any(word in kind for word in LISTS) and not value and "Optional" in kind:
             return None
-        return [_converted(torch, item, kind) for item in value]
+        return [_converted(item, kind) for item in value]
     if isinstance(value, np.ndarray):
         # Places are 64-bit numbers there.
         wide = value.astype(np.int64) if value.dtype == np.int32 else value

@@ -27,7 +27,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -36,6 +36,15 @@ from typing import Any
 
 import numpy as np
 from mutations import Model, mutate
+
+from vkrt.compiler.description import Description
+from vkrt.device.policy import overridden, policy_of
+from vkrt.errors import InternalError, VkrtError
+from vkrt.method.arguments import metadata_of
+from vkrt.plan.options import LoadOptions
+from vkrt.program.program import Program
+from vkrt.runtime.open_device import OpenDevice
+from vkrt.vk.device import Device
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAX_BYTES = 1 << 30
@@ -64,10 +73,8 @@ def damaged(models: list[Model], seed: int, index: int) -> tuple[str, bytes, lis
     return model.name, data, done, rng
 
 
-def options_by_chance(rng: Random) -> Any:
+def options_by_chance(rng: Random) -> LoadOptions:
     """Some options of loading."""
-    from vkrt.plan.options import LoadOptions
-
     return LoadOptions(
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
         weights=rng.choice(["auto", "auto", "direct", "copy", "stream"]),
@@ -76,12 +83,8 @@ def options_by_chance(rng: Random) -> Any:
         cache=rng.choice(["float", "int8"]))
 
 
-def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
+def attempt(data: bytes, rng: Random, device: Device, folder: Path) -> str:
     """Loads and runs a program; returns the outcome, and lets what is no refusal through."""
-    from vkrt.compiler.description import Description
-    from vkrt.errors import InternalError, VkrtError
-    from vkrt.program.program import Program
-
     options = options_by_chance(rng)
     source: Any = data
     if rng.random() < 0.5:
@@ -89,12 +92,9 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
         source.write_bytes(data)
     seed = rng.randrange(1 << 30)
     try:
-        description = Description(source)
-        try:
+        with closing(Description(source)) as description:
             names = description.method_names
             sizes = [_needs(description, name, device, options) for name in names]
-        finally:
-            description.close()
         if any(nbytes > MAX_BYTES or work > MAX_WORK for nbytes, work in sizes):
             return "not run: too large"
         with Program(source, device, options) as program:
@@ -103,7 +103,11 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
                 inputs = [_array(info, random) for info in program.metadata(name).inputs]
                 first = program.run(*inputs, method=name)
                 program.reset_state(name)
-                _compare(first, program.run(*inputs, method=name))
+                # What differs from run to run was read where nobody had written.
+                for index, (a, b) in enumerate(zip(
+                        first, program.run(*inputs, method=name), strict=True)):
+                    if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+                        raise AssertionError(f"output {index} is another one in the second run")
         return "ran"
     except InternalError:
         raise
@@ -111,45 +115,31 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
         return type(error).__name__
 
 
-def _compare(first: list[Any], second: list[Any]) -> None:
-    """What differs from run to run was read where nobody had written."""
-    for index, (a, b) in enumerate(zip(first, second, strict=True)):
-        if np.asarray(a).tobytes() != np.asarray(b).tobytes():
-            raise AssertionError(f"output {index} is another one in the second run")
-
-
-def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:
+def _needs(description: Description, name: str, device: Device, options: LoadOptions
+           ) -> tuple[int, int]:
     """Bytes and invocations of a method."""
-    from vkrt.method.arguments import metadata_of
-    from vkrt.runtime.open_device import OpenDevice
-
     planned = description.compile(name, OpenDevice(device), options)
-    work, plan = planned.work, planned.memory
     metadata = metadata_of(description.graph(name))
     border = sum(int(np.prod(info.sizes, dtype=object)) * np.dtype(info.dtype).itemsize
                  for info in (*metadata.inputs, *metadata.outputs) if info.dtype != "none")
-    invocations = sum(step.invocations * (1 + step.loops) for step in work.steps
+    invocations = sum(step.invocations * (1 + step.loops) for step in planned.work.steps
                       if hasattr(step, "invocations"))
-    return plan.peak_bytes + plan.spill_bytes + 2 * border, invocations
+    return planned.memory.peak_bytes + planned.memory.spill_bytes + 2 * border, invocations
 
 
 def _array(info: Any, random: np.random.Generator) -> Any:
     if info.fixed:
         return info.fixed[0]
-    if np.dtype(info.dtype).kind in "iu":
-        return random.integers(-3 if np.dtype(info.dtype).kind == "i" else 0, 40,
-                               info.sizes).astype(info.dtype)
+    if (kind := np.dtype(info.dtype).kind) in "iu":
+        return random.integers(-3 if kind == "i" else 0, 40, info.sizes).astype(info.dtype)
     return random.standard_normal(info.sizes).astype(info.dtype)
 
 
 @contextmanager
-def _opened() -> Iterator[Any]:
+def _opened() -> Iterator[Device]:
     """A device. Sizes are pushed, so that programs share compiled shaders."""
-    from vkrt.device.policy import overridden, policy_of
-    from vkrt.vk.device import Device
-
-    with Device.open(None) as device, overridden(replace(policy_of(device.info),
-                                                         specialize={})):
+    with (Device.open(None) as device,
+          overridden(replace(policy_of(device.info), specialize={}))):
         yield device
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from vkrt import pte
 from vkrt.errors import VkrtError
@@ -22,6 +23,11 @@ from vkrt.pte.flatbuffer import Buffer, Table
 LIMITS = {"B": (0, 255), "b": (-128, 127), "H": (0, 65535), "I": (0, 2**32 - 1),
           "i": (-2**31, 2**31 - 1), "Q": (0, 2**64 - 1), "q": (-2**63, 2**63 - 1)}
 WIDTHS = {"B": 1, "b": 1, "H": 2, "I": 4, "i": 4, "Q": 8, "q": 8, "d": 8}
+# (offset, code of `struct`, name) of what is in the headers of programs and delegates
+HEADER = ((0, "I", "root"), (12, "I", "length"), (16, "Q", "size"), (24, "Q", "base"),
+          (32, "Q", "segments"))
+DELEGATE_HEADER = ((8, "H", "length"), (10, "I", "offset"), (14, "I", "size"), (18, "I", "bytes"),
+                   (22, "Q", "bytes_size"))
 # What a delegate's graph and a method's instructions are made of
 GRAPH = ("VkTensor", "OperatorCall", "VkValue", "Int.", "Double.", "Bool.", "IntList", "DoubleList",
          "ValueList", "KernelCall", "DelegateCall", "VkGraph.input", "VkGraph.output",
@@ -32,33 +38,22 @@ VALUES = ("number", "item", "offset")
 
 @dataclass(frozen=True)
 class Site:
-    """A place in a program that has a meaning.
+    """A place in a program that has a meaning."""
 
-    Attributes:
-        kind: "number", "item" (of a vector), "offset", "length", "text" or "slot" (of a vtable).
-        at: file offset.
-        code: of `struct`; of a text its number of bytes.
-        name: such as "VkTensor.dims".
-    """
-
-    kind: str
-    at: int
-    code: str | int
-    name: str
+    kind: str  # "number", "item" (of a vector), "offset", "length", "text" or "slot" (of a vtable)
+    at: int  # file offset
+    code: str | int  # of `struct`; of a text its number of bytes
+    name: str  # such as "VkTensor.dims"
 
 
 @dataclass
 class Model:
-    """A good program and its places.
-
-    Attributes:
-        targets: where offsets of one name lead to, so that one can be led to another's place.
-        by_name: the places by kind and name.
-    """
+    """A good program and its places, also by kind and name."""
 
     name: str
     data: bytes
     sites: list[Site] = field(default_factory=list)
+    # Where offsets of one name lead to, so that one can be led to another's place
     targets: dict[str, list[int]] = field(default_factory=dict)
     by_name: dict[tuple[str, str], list[Site]] = field(default_factory=dict)
 
@@ -75,18 +70,14 @@ class Model:
             program = pte.read_program(data)
             for plan in program.plans:
                 for delegate in plan.delegates:
-                    blob = delegate.span.offset
-                    for offset, code, field_name in ((8, "H", "length"), (10, "I", "offset"),
-                                                     (14, "I", "size"), (18, "I", "bytes"),
-                                                     (22, "Q", "bytes_size")):
-                        note("number", blob + offset, code, f"VH00.{field_name}")
+                    for offset, code, name in DELEGATE_HEADER:
+                        note("number", delegate.span.offset + offset, code, f"VH00.{name}")
                     try:
                         pte.read_delegate(data, delegate.span, program.named_data)
                     except VkrtError:
                         continue  # its constants are in another file: the places are noted
-        for offset, code, field_name in ((0, "I", "root"), (12, "I", "length"), (16, "Q", "size"),
-                                         (24, "Q", "base"), (32, "Q", "segments")):
-            note("number", offset, code, f"header.{field_name}")
+        for offset, code, name in HEADER:
+            note("number", offset, code, f"header.{name}")
         model.sites = list(seen.values())
         for site in model.sites:
             model.by_name.setdefault((site.kind, site.name), []).append(site)
@@ -96,68 +87,66 @@ class Model:
 @contextmanager
 def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
     """While this lasts, the reader tells what it reads."""
-    originals = {(owner, name): getattr(owner, name) for owner, name in (
-        (Table, "field"), (Table, "_number"), (Table, "_target"), (Table, "_vector"),
-        (Table, "numbers"), (Table, "floats"), (Table, "tables"), (Buffer, "string_at"))}
+    def note_in(table, kind, pos, code, name):
+        note(kind, table.buffer.base + pos, code, f"{table.name}.{name}")
+
+    def note_offset(table, pos, target, name):
+        note_in(table, "offset", pos, "I", name)
+        targets.setdefault(f"{table.name}.{name}", []).append(table.buffer.base + target)
 
     def watch_field(self, slot, name, nbytes):
-        pos = originals[Table, "field"](self, slot, name, nbytes)
+        pos = originals["field"](self, slot, name, nbytes)
         if pos:
-            note("slot", self.buffer.base + self.vtable + 4 + 2 * slot, "H", f"{self.name}.{name}")
+            note_in(self, "slot", self.vtable + 4 + 2 * slot, "H", name)
         return pos
 
     def watch_number(self, slot, name, kind, default):
         pos = self.field(slot, name, kind.size)
         if pos:
-            note("number", self.buffer.base + pos, kind.format[1:], f"{self.name}.{name}")
-        return originals[Table, "_number"](self, slot, name, kind, default)
+            note_in(self, "number", pos, kind.format[1:], name)
+        return originals["_number"](self, slot, name, kind, default)
 
     def watch_target(self, slot, name, required):
-        target = originals[Table, "_target"](self, slot, name, required)
+        target = originals["_target"](self, slot, name, required)
         if target:
-            pos, full = self.field(slot, name, 4), f"{self.name}.{name}"
-            note("offset", self.buffer.base + pos, "I", full)
-            targets.setdefault(full, []).append(self.buffer.base + target)
+            note_offset(self, self.field(slot, name, 4), target, name)
         return target
 
     def watch_vector(self, slot, name, itemsize):
-        start, count = originals[Table, "_vector"](self, slot, name, itemsize)
+        start, count = originals["_vector"](self, slot, name, itemsize)
         if start:
-            note("length", self.buffer.base + start - 4, "I", f"{self.name}.{name}")
+            note_in(self, "length", start - 4, "I", name)
         return start, count
 
-    def watch_items(kind, method):
-        def watch(self, slot, name, code="d", *rest):
-            start, count = originals[Table, "_vector"](self, slot, name, WIDTHS[code])
+    def watch_items(method):
+        def watch(self, slot, name, *rest):
+            code = rest[0] if rest else "d"
+            start, count = originals["_vector"](self, slot, name, WIDTHS[code])
             for index in range(min(count, 64)):
-                note("item", self.buffer.base + start + index * WIDTHS[code], code,
-                     f"{self.name}.{name}")
-            return originals[Table, method](self, slot, name, *([code] if kind else []), *rest)
+                note_in(self, "item", start + index * WIDTHS[code], code, name)
+            return originals[method](self, slot, name, *rest)
         return watch
 
     def watch_tables(self, slot, name, kind):
-        start, count = originals[Table, "_vector"](self, slot, name, 4)
-        full = f"{self.name}.{name}[]"
+        start, count = originals["_vector"](self, slot, name, 4)
         for pos in range(start, start + 4 * count, 4):
-            note("offset", self.buffer.base + pos, "I", full)
-            place = pos + struct.unpack_from("<I", self.buffer.view, pos)[0]
-            targets.setdefault(full, []).append(self.buffer.base + place)
-        return originals[Table, "tables"](self, slot, name, kind)
+            target = pos + struct.unpack_from("<I", self.buffer.view, pos)[0]
+            note_offset(self, pos, target, f"{name}[]")
+        return originals["tables"](self, slot, name, kind)
 
     def watch_string(self, pos, what):
-        text = originals[Buffer, "string_at"](self, pos, what)
+        text = string_at(self, pos, what)
         note("text", self.base + pos + 4, len(text.encode()), what)
         return text
 
-    try:
-        Table.field, Table._number, Table._target = watch_field, watch_number, watch_target
-        Table._vector, Table.tables = watch_vector, watch_tables
-        Table.numbers, Table.floats = watch_items(True, "numbers"), watch_items(False, "floats")
-        Buffer.string_at = watch_string
+    watchers = {
+        "field": watch_field, "_number": watch_number, "_target": watch_target,
+        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items("numbers"),
+        "floats": watch_items("floats")}
+    originals = {name: getattr(Table, name) for name in watchers}
+    string_at = Buffer.string_at
+    with patch.multiple(Table, **watchers), patch.object(Buffer, "string_at", watch_string):
         yield
-    finally:
-        for (owner, name), original in originals.items():
-            setattr(owner, name, original)
 
 
 def mutate(model: Model, others: list[Model], rng: Random) -> tuple[bytes, list[str]]:
@@ -165,10 +154,8 @@ def mutate(model: Model, others: list[Model], rng: Random) -> tuple[bytes, list[
     data = bytearray(model.data)
     done = []
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
-        if rng.random() < 0.85:
-            done.append(_meaningful(data, model, rng))
-        else:
-            done.append(_blind(data, others, rng))
+        done.append(_meaningful(data, model, rng) if rng.random() < 0.85
+                    else _blind(data, others, rng))
     return bytes(data), done
 
 
@@ -195,9 +182,8 @@ def _meaningful(data: bytearray, model: Model, rng: Random) -> str:
         struct.pack_into("<d", data, site.at, value)
         return f"{what}: {value}"
     old = struct.unpack_from(f"<{site.code}", data, site.at)[0]
-    value = _number(old, site, model, data, rng)
     low, high = LIMITS[site.code]
-    value = min(max(value, low), high)
+    value = min(max(_number(old, site, model, data, rng), low), high)
     struct.pack_into(f"<{site.code}", data, site.at, value)
     return f"{what}: {old} becomes {value}"
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -93,12 +94,11 @@ def check(path: Path, storage: str, options) -> tuple[list[str], bool]:
 def reference(path: Path) -> tuple[Arrays, Arrays]:
     """Inputs and expected outputs of a program."""
     with np.load(_archive(path)) as data:
-        found: list[Arrays] = []
-        for prefix in ("in", "exact_out" if "exact_out0" in data.files else "out"):
-            count = sum(name.startswith(prefix) and name[len(prefix):].isdigit()
-                        for name in data.files)
-            found.append([data[f"{prefix}{i}"] for i in range(count)])
-    return found[0], found[1]
+        def numbered(prefix: str) -> Arrays:
+            count = sum(re.fullmatch(rf"{prefix}\d+", name) is not None for name in data.files)
+            return [data[f"{prefix}{i}"] for i in range(count)]
+
+        return numbered("in"), numbered("exact_out" if "exact_out0" in data.files else "out")
 
 
 def _archive(path: Path) -> Path:
@@ -133,10 +133,7 @@ def _programs(names: list[str]) -> list[Path]:
 
 def _has_reference(path: Path) -> bool:
     """Whether there are the arrays of one run."""
-    if not _archive(path).is_file():
-        return False
-    files = np.load(_archive(path)).files
-    return "in0" in files and "out0" in files
+    return _archive(path).is_file() and {"in0", "out0"} <= set(np.load(_archive(path)).files)
 
 
 def _find(name: str, folders: list[Path]) -> Path:

@@ -7,12 +7,8 @@
  * and the measured peak in bytes, and whether a Python is in this process (0 or 1).
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "vkrt.h"
-
-enum { MOST = 128 };
+#include "../hosts/tensors.h"
 
 static void fail(const char *what) {
     fprintf(stderr, "%s: %s\n", what, vkrt_last_error_text());
@@ -29,22 +25,6 @@ static FILE *open_file(const char *folder, const char *name, const char *mode) {
         exit(1);
     }
     return file;
-}
-
-/* Memory for a tensor at its largest sizes. */
-static vkrt_tensor describe(vkrt_program program, const char *method, size_t index,
-                            int (*get)(vkrt_program, const char *, size_t, vkrt_tensor_info *)) {
-    vkrt_tensor_info info = {0};
-    vkrt_tensor tensor = {0};
-    info.size = sizeof info;
-    if (get(program, method, index, &info) != VKRT_OK)
-        fail("a tensor's description");
-    tensor.nbytes = (size_t)info.nbytes;
-    tensor.data = calloc(1, tensor.nbytes ? tensor.nbytes : 1);
-    tensor.dtype = info.dtype;
-    if (tensor.data == NULL)
-        exit(1);
-    return tensor;
 }
 
 static void read_input(vkrt_tensor *input, const char *folder, size_t index, const char *sizes) {
@@ -96,20 +76,17 @@ int main(int count, char **words) {
     for (index = 0; index < methods && !found; index++)
         found = vkrt_method_get(program, index, &method) == VKRT_OK
                 && strcmp(method.name, words[2]) == 0;
-    if (!found || method.input_count != (size_t)count - 5 || method.input_count > MOST
-        || method.output_count > MOST)
+    if (!found || method.input_count != (size_t)count - 5
+        || !make_tensors(program, method.name, inputs, method.input_count, vkrt_input_get))
         fail("method");
-    for (index = 0; index < method.input_count; index++) {
-        inputs[index] = describe(program, method.name, index, vkrt_input_get);
+    for (index = 0; index < method.input_count; index++)
         read_input(&inputs[index], words[4], index, words[5 + index]);
-    }
     for (run = 0; run < atoi(words[3]); run++) {
-        for (index = 0; index < method.output_count; index++) {
+        for (index = 0; index < method.output_count && index < MOST; index++)
             free(outputs[index].data);
-            outputs[index] = describe(program, method.name, index, vkrt_output_get);
-        }
-        if (vkrt_run(program, method.name, NULL, inputs, method.input_count, outputs,
-                     method.output_count) != VKRT_OK)
+        if (!make_tensors(program, method.name, outputs, method.output_count, vkrt_output_get)
+            || vkrt_run(program, method.name, NULL, inputs, method.input_count, outputs,
+                        method.output_count) != VKRT_OK)
             fail("run");
         for (index = 0; index < method.output_count; index++)
             write_output(&outputs[index], words[4], run, index);

@@ -145,8 +145,7 @@ def _programs(largest: float) -> list[Path]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("programs", nargs="*", type=Path, help="(default: all)")
-    parser.add_argument("--storages", default="texel,buffer,texture3d",
-                        help="default: %(default)s")
+    parser.add_argument("--storages", default="texel,buffer,texture3d", help="default: %(default)s")
     parser.add_argument("--largest", type=float, default=1000, metavar="MB",
                         help="leaves out larger programs")
     parser.add_argument("--weights", default="auto", help="as for vkrt.load")

@@ -12,6 +12,19 @@ SEED = 20240229
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+class Module(torch.nn.Module):
+    """A module of one function and the layers it uses."""
+
+    def __init__(self, function, **layers):
+        super().__init__()
+        self.function = function
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+
+    def forward(self, *inputs):
+        return self.function(self, *inputs)
+
+
 def lower(module, inputs, dynamic_shapes=None, **options):
     """Export ``module`` for the Vulkan backend and return the bytes of the .pte file.
 

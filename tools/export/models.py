@@ -5,8 +5,8 @@
 
 Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
 out1, ... that eager PyTorch computes in float32.  Weights and inputs are random with a fixed seed.
-``vkrt info`` shows what a program is made of.  All but toy, attention, places, masks,
-complex and experts are a single delegate.
+``vkrt info`` shows what a program is made of.  All but toy, attention and experts are a single
+delegate.
 
 Needs Python 3.10 to 3.12 with
 
@@ -299,76 +299,6 @@ class Attention(nn.Module):
         return self.head(x.mean(1))
 
 
-class Masks(nn.Module):
-    """Elements, rows and columns replaced where masks of bools say so."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(6, 5)
-
-    def forward(self, x, rows, fill, numbers):
-        # (2, 4, 6), (2, 4), (5,), (4, 3)
-        y = self.linear(x)
-        clipped, filled, added, chosen, columns, few = (y.clone() for _ in range(6))
-        clipped[clipped > 0.5] = 0.5
-        filled[rows] = fill
-        added.index_put_((rows,), fill[None] * 2, accumulate=True)
-        chosen[:, rows[0]] = y[:, :1]
-        columns[:, :, fill > 0] = -1.0
-        few[fill.sum() * y < 0] = 0.0
-        counts = numbers.clone()
-        counts[numbers > 2] = 7
-        seen = rows.clone()
-        seen[:, fill[:4] > 0] = True
-        return clipped, filled, added, chosen, columns, few, counts, seen
-
-
-class Complex(nn.Module):
-    """Complex numbers: a rotary embedding as Llama 4 has it, a sound's spectrum, there and back."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(8, 8)
-        self.register_buffer("window", torch.hann_window(16))
-        self.register_buffer("turn", torch.polar(torch.ones(5, 4), torch.randn(5, 4)))
-
-    def forward(self, x, angles, sound):
-        # (2, 5, 8), (5, 4), (1, 64)
-        query = torch.view_as_complex(self.linear(x).unflatten(-1, (4, 2)))
-        turned = query * torch.polar(torch.ones_like(angles), angles) * self.turn
-        turned = torch.view_as_real(torch.cat([turned, (query * 2)[:, 1:3] - 1], -2)).flatten(-2)
-        spectrum = torch.stft(sound, 16, 8, window=self.window, return_complex=True)
-        masked = spectrum * spectrum.abs().sigmoid()
-        back = torch.istft(masked, 16, 8, window=self.window)
-        real = torch.view_as_real(masked.transpose(1, 2)[..., -4:]).sum(-2)
-        whole = torch.fft.ifft2(torch.fft.fft2(x, norm="ortho") * 0.5)
-        return turned, back, real, spectrum.abs(), torch.view_as_real(whole)
-
-
-class Places(nn.Module):
-    """Reading and writing at places: padding modes, resampling, tables, and what stays on a CPU."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Embedding(30, 12)
-        self.register_buffer("channels", torch.tensor([2, 0, 1, 2]))
-
-    def forward(self, picture, grid, words):
-        # (1, 3, 6, 7), (1, 4, 5, 2), (2, 5)
-        reflected = F.pad(picture, (1, 2, 2, 1), mode="reflect")
-        around = F.pad(picture, (1, 1, 1, 1), mode="circular")
-        large = F.interpolate(picture, scale_factor=1.7, mode="bilinear")
-        sampled = F.grid_sample(picture, grid, mode="bilinear", align_corners=True,
-                                padding_mode="border")
-        nearest = F.grid_sample(picture, grid, mode="nearest", align_corners=False)
-        mixed = picture[:, self.channels].gather(3, (words[:1, :4] % 7)[:, :, None, None])
-        windows = picture.unfold(3, 3, 2)
-        sums = self.table(words).cumsum(1)
-        values, order = picture.sort(-1)
-        return (reflected, around, large, sampled, nearest, mixed, windows, sums, values, order,
-                torch.fmod(picture, 0.3))  # fmt: skip
-
-
 def make_toy():
     """Return Toy with batch-norm statistics that are not the initial zeros and ones."""
     module = Toy()
@@ -408,20 +338,13 @@ PROGRAMS = {
     "experts": lambda: (Experts(), (torch.tensor([77]),)),
     "unet_small": lambda: (UNet(), (torch.rand(1, 3, 48, 48),)),
     "attention": lambda: (Attention(), (torch.randn(1, 3, 12, 20),)),
-    "places": lambda: (Places(), (torch.randn(1, 3, 6, 7), 2.4 * torch.rand(1, 4, 5, 2) - 1.2,
-                                  torch.randint(0, 30, (2, 5)))),
-    "complex": lambda: (Complex(), (torch.randn(2, 5, 8), 3 * torch.randn(5, 4),
-                                    torch.randn(1, 64))),
-    "masks": lambda: (Masks(), (torch.randn(2, 4, 6), torch.rand(2, 4) < 0.5, torch.randn(5),
-                                torch.randint(0, 5, (4, 3)))),
     "lstm_cell": lambda: (
         LstmCell(), (torch.randn(1, 20), torch.randn(1, 32), torch.randn(1, 32))),
 }
 
 
 def make(name):
-    with torch.no_grad():  # the copies that complex numbers are viewed by have no derivatives
-        return export(*PROGRAMS[name](), force_fp16=name.endswith("-fp16"))
+    return export(*PROGRAMS[name](), force_fp16=name.endswith("-fp16"))
 
 
 if __name__ == "__main__":

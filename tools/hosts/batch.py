@@ -36,14 +36,8 @@ PICTURES = (".png", ".jpg", ".jpeg", ".ppm", ".bmp", ".webp")
 
 
 class Worker:
-    """A program, loaded once, and what it does with a file.
-
-    Args:
-        model: path of the program.
-        out: folder of the results.
-        mean, scale: of pictures' values, 0 to 255.
-        options: of `vkrt.load`, such as a memory budget or the number of a device.
-    """
+    """A program, loaded once with options of `vkrt.load`, that writes the results of files to a
+    folder; `mean` and `scale` are of pictures' values, 0 to 255."""
 
     def __init__(self, model: str, out: str, mean: float, scale: float, options: dict[str, Any]):
         self.program = vkrt.load(model, **options)

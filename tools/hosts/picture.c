@@ -5,6 +5,7 @@
  * The picture is a binary PPM of the size that the program takes. The program gets (byte - MEAN) /
  * SCALE, by default -1 to 1, as float32[1,3,height,width], and returns a number for each class.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,21 +49,17 @@ static unsigned char *read_picture(const char *path, long width, long height) {
     return NULL;
 }
 
-static void print_best(const float *scores, size_t count) {
-    size_t rank, index, best, shown[5];
-    for (rank = 0; rank < 5 && rank < count; rank++) {
-        best = count;
-        for (index = 0; index < count; index++) {
-            size_t other;
-            for (other = 0; other < rank && shown[other] != index; other++)
-                continue;
-            if (other == rank && (best == count || scores[index] > scores[best]))
+/* Prints the best five; NaN is none of them, and the scores that were shown become NaN. */
+static void print_best(float *scores, size_t count) {
+    size_t rank, index, best;
+    for (rank = 0; rank < 5; rank++) {
+        for (best = count, index = 0; index < count; index++)
+            if (!isnan(scores[index]) && (best == count || scores[index] > scores[best]))
                 best = index;
-        }
-        if (best == count) /* nothing but NaN */
+        if (best == count) /* no more of them */
             return;
-        shown[rank] = best;
         printf("class %lu: %.3f\n", (unsigned long)best, scores[best]);
+        scores[best] = NAN;
     }
 }
 

@@ -40,10 +40,10 @@ struct Device {
     uint32_t family{};
 
     Device() {
-        VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
-        application.apiVersion = VK_API_VERSION_1_2;
-        VkInstanceCreateInfo about{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
-        about.pApplicationInfo = &application;
+        const VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, nullptr, 0,
+                                            nullptr, 0, VK_API_VERSION_1_2};
+        const VkInstanceCreateInfo about{
+            VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &application};
         check(vkCreateInstance(&about, nullptr, &instance), "vkCreateInstance");
         uint32_t count = 1;
         check(vkEnumeratePhysicalDevices(instance, &count, &physical), "vkEnumeratePhysicalDevices");
@@ -55,17 +55,12 @@ struct Device {
         while (family < number && !(families[family].queueFlags & VK_QUEUE_COMPUTE_BIT))
             family++;
         const float priority = 1;
-        VkDeviceQueueCreateInfo queues{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-        queues.queueFamilyIndex = family;
-        queues.queueCount = 1;
-        queues.pQueuePriorities = &priority;
+        const VkDeviceQueueCreateInfo queues{
+            VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family, 1, &priority};
         VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-        timeline.timelineSemaphore = VK_TRUE;
-        VkDeviceCreateInfo made{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
-        made.pNext = &timeline;
-        made.queueCreateInfoCount = 1;
-        made.pQueueCreateInfos = &queues;
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, nullptr, VK_TRUE};
+        const VkDeviceCreateInfo made{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &timeline, 0,
+                                      1, &queues};
         check(vkCreateDevice(physical, &made, nullptr, &handle), "vkCreateDevice");
         vkGetDeviceQueue(handle, family, 0, &queue);
     }
@@ -129,30 +124,23 @@ struct Pass {
     Pass(const Device &owner, const uint32_t *code, size_t bytes, std::initializer_list<VkBuffer> on,
          uint32_t size, uint32_t groups)
         : device(owner.handle), groups(groups), size(size) {
-        VkShaderModuleCreateInfo shader{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-        shader.codeSize = bytes;
-        shader.pCode = code;
+        const VkShaderModuleCreateInfo shader{
+            VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
         check(vkCreateShaderModule(device, &shader, nullptr, &module), "vkCreateShaderModule");
-        VkDescriptorSetLayoutBinding bindings[2]{};
+        const VkDescriptorType kind = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        const VkDescriptorSetLayoutBinding bindings[] = {
+            {0, kind, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
+            {1, kind, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
         VkDescriptorBufferInfo buffers[2]{};
-        VkWriteDescriptorSet writes[2]{};
         uint32_t count = 0;
-        for (VkBuffer buffer : on) {
-            bindings[count] = {count, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
-                               VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-            buffers[count] = {buffer, 0, VK_WHOLE_SIZE};
-            count++;
-        }
-        VkDescriptorSetLayoutCreateInfo sets{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-        sets.bindingCount = count;
-        sets.pBindings = bindings;
+        for (VkBuffer buffer : on)
+            buffers[count++] = {buffer, 0, VK_WHOLE_SIZE};
+        const VkDescriptorSetLayoutCreateInfo sets{
+            VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, count, bindings};
         check(vkCreateDescriptorSetLayout(device, &sets, nullptr, &set_layout), "set layout");
         const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, 8};
-        VkPipelineLayoutCreateInfo laid{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-        laid.setLayoutCount = 1;
-        laid.pSetLayouts = &set_layout;
-        laid.pushConstantRangeCount = 1;
-        laid.pPushConstantRanges = &push;
+        const VkPipelineLayoutCreateInfo laid{
+            VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &set_layout, 1, &push};
         check(vkCreatePipelineLayout(device, &laid, nullptr, &layout), "vkCreatePipelineLayout");
         VkComputePipelineCreateInfo about{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
         about.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0,
@@ -160,33 +148,23 @@ struct Pass {
         about.layout = layout;
         check(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &about, nullptr, &pipeline),
               "vkCreateComputePipelines");
-        const VkDescriptorPoolSize room{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, count};
-        VkDescriptorPoolCreateInfo pools{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
-        pools.maxSets = 1;
-        pools.poolSizeCount = 1;
-        pools.pPoolSizes = &room;
+        const VkDescriptorPoolSize room{kind, count};
+        const VkDescriptorPoolCreateInfo pools{
+            VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, 1, 1, &room};
         check(vkCreateDescriptorPool(device, &pools, nullptr, &pool), "vkCreateDescriptorPool");
-        VkDescriptorSetAllocateInfo one{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
-        one.descriptorPool = pool;
-        one.descriptorSetCount = 1;
-        one.pSetLayouts = &set_layout;
+        const VkDescriptorSetAllocateInfo one{
+            VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, pool, 1, &set_layout};
         check(vkAllocateDescriptorSets(device, &one, &set), "vkAllocateDescriptorSets");
-        for (uint32_t i = 0; i < count; i++) {
-            writes[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-            writes[i].dstSet = set;
-            writes[i].dstBinding = i;
-            writes[i].descriptorCount = 1;
-            writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-            writes[i].pBufferInfo = &buffers[i];
-        }
-        vkUpdateDescriptorSets(device, count, writes, 0, nullptr);
-        VkCommandPoolCreateInfo recorded{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-        recorded.queueFamilyIndex = owner.family;
+        // From binding 0 on, one after the other
+        const VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set, 0, 0,
+                                         count, kind, nullptr, buffers, nullptr};
+        vkUpdateDescriptorSets(device, 1, &write, 0, nullptr);
+        const VkCommandPoolCreateInfo recorded{
+            VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, owner.family};
         check(vkCreateCommandPool(device, &recorded, nullptr, &commands_pool), "command pool");
-        VkCommandBufferAllocateInfo buffer{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-        buffer.commandPool = commands_pool;
-        buffer.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-        buffer.commandBufferCount = 1;
+        const VkCommandBufferAllocateInfo buffer{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                                 nullptr, commands_pool,
+                                                 VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
         check(vkAllocateCommandBuffers(device, &buffer, &commands), "vkAllocateCommandBuffers");
     }
 
@@ -202,8 +180,8 @@ struct Pass {
     // Submits a frame: begins at one value of a timeline (0: at once), and ends with another.
     void submit(VkQueue queue, uint32_t frame, VkSemaphore line, uint64_t begin, uint64_t end) {
         check(vkResetCommandPool(device, commands_pool, 0), "vkResetCommandPool");
-        VkCommandBufferBeginInfo once{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-        once.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+        const VkCommandBufferBeginInfo once{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                            VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
         check(vkBeginCommandBuffer(commands, &once), "vkBeginCommandBuffer");
         vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
         vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0,
@@ -211,23 +189,16 @@ struct Pass {
         const uint32_t push[] = {size, frame};
         vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, push);
         vkCmdDispatch(commands, groups, 1, 1);
-        VkMemoryBarrier seen{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-        seen.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-        seen.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+        const VkMemoryBarrier seen{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                                   VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
         vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                              VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &seen, 0, nullptr, 0, nullptr);
         check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
-        VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-        values.waitSemaphoreValueCount = values.signalSemaphoreValueCount = 1;
-        values.pWaitSemaphoreValues = &begin;
-        values.pSignalSemaphoreValues = &end;
+        const VkTimelineSemaphoreSubmitInfo values{
+            VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, 1, &begin, 1, &end};
         const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-        VkSubmitInfo about{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-        about.pNext = &values;
-        about.waitSemaphoreCount = about.signalSemaphoreCount = about.commandBufferCount = 1;
-        about.pWaitSemaphores = about.pSignalSemaphores = &line;
-        about.pWaitDstStageMask = &stage;
-        about.pCommandBuffers = &commands;
+        const VkSubmitInfo about{
+            VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, 1, &line, &stage, 1, &commands, 1, &line};
         check(vkQueueSubmit(queue, 1, &about, VK_NULL_HANDLE), "vkQueueSubmit");
     }
 };
@@ -271,10 +242,9 @@ static void render(const char *path, uint32_t frames) {
                   (elements(in) + 63) / 64);
         Pass measure(device, measure_code, sizeof measure_code, {large.handle, found.handle},
                      elements(out), 1);
-        VkSemaphoreTypeCreateInfo kind{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
-        kind.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-        VkSemaphoreCreateInfo about{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
-        about.pNext = &kind;
+        const VkSemaphoreTypeCreateInfo kind{
+            VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE};
+        const VkSemaphoreCreateInfo about{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &kind};
         VkSemaphore line;
         check(vkCreateSemaphore(device.handle, &about, nullptr, &line), "vkCreateSemaphore");
         void *numbers;
@@ -299,10 +269,8 @@ static void render(const char *path, uint32_t frames) {
             check(vkrt_submit(program, nullptr, nullptr, &run, &copied));
             const uint64_t end = at + 3;
             measure.submit(device.queue, frame, line, at + 2, end);
-            VkSemaphoreWaitInfo wait{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-            wait.semaphoreCount = 1;
-            wait.pSemaphores = &line;
-            wait.pValues = &end;
+            const VkSemaphoreWaitInfo wait{
+                VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &line, &end};
             check(vkWaitSemaphores(device.handle, &wait, UINT64_MAX), "vkWaitSemaphores");
             float range[3];
             std::memcpy(range, numbers, sizeof range);

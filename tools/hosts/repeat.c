@@ -5,13 +5,9 @@
  * One line for each time: resident bytes of the process and live Vulkan objects after the close.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "vkrt.h"
-
-enum { MOST = 16 };
+#include "tensors.h"
 
 static long resident(void) {
     long all = 0, pages = 0;
@@ -24,42 +20,18 @@ static long resident(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Describes and allocates the inputs (or outputs) at their upper bounds; 0 where that fails. */
-static int make_tensors(vkrt_program program, vkrt_tensor *tensors, size_t count,
-                        int (*get)(vkrt_program, const char *, size_t, vkrt_tensor_info *)) {
-    vkrt_tensor_info info = {0};
-    size_t index;
-    info.size = sizeof info;
-    for (index = 0; index < count; index++) {
-        if (get(program, NULL, index, &info) != VKRT_OK)
-            return 0;
-        memset(&tensors[index], 0, sizeof tensors[index]);
-        tensors[index].nbytes = (size_t)info.nbytes;
-        tensors[index].dtype = info.dtype;
-        tensors[index].rank = info.rank;
-        memcpy(tensors[index].sizes, info.sizes, sizeof info.sizes);
-        tensors[index].data = calloc(1, info.nbytes ? (size_t)info.nbytes : 1);
-        if (tensors[index].data == NULL)
-            return 0;
-    }
-    return 1;
-}
-
 static int once(const char *path) {
     vkrt_program program;
     vkrt_method_info method = {0};
-    vkrt_tensor inputs[MOST], outputs[MOST];
+    vkrt_tensor inputs[MOST] = {{0}}, outputs[MOST] = {{0}};
     size_t index;
     int code = vkrt_load(path, NULL, &program), good;
     method.size = sizeof method;
     if (code != VKRT_OK)
         return code;
-    memset(inputs, 0, sizeof inputs);
-    memset(outputs, 0, sizeof outputs);
-    good = vkrt_method_get(program, 0, &method) == VKRT_OK && method.input_count <= MOST
-           && method.output_count <= MOST
-           && make_tensors(program, inputs, method.input_count, vkrt_input_get)
-           && make_tensors(program, outputs, method.output_count, vkrt_output_get);
+    good = vkrt_method_get(program, 0, &method) == VKRT_OK
+           && make_tensors(program, method.name, inputs, method.input_count, vkrt_input_get)
+           && make_tensors(program, method.name, outputs, method.output_count, vkrt_output_get);
     code = good ? vkrt_run(program, method.name, NULL, inputs, method.input_count, outputs,
                            method.output_count)
                 : VKRT_ERROR_INPUT;

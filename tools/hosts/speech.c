@@ -106,26 +106,23 @@ int main(int count, char **words) {
     vkrt_program program;
     FILE *file;
     long samples;
-    int result;
+    int result = 1;
     if (count != 3) {
         fprintf(stderr, "usage: speech silero-vad.pte recording.wav\n");
         return 2;
     }
     file = fopen(words[2], "rb");
     samples = file != NULL ? open_samples(file) : -1;
-    if (samples < 0) {
+    if (samples < 0)
         fprintf(stderr, "speech: %s: not a WAV file of 16 bits, one channel and %d Hz\n", words[2],
                 RATE);
-        if (file != NULL)
-            fclose(file);
-        return 1;
+    else if (vkrt_load(words[1], NULL, &program) != VKRT_OK)
+        fail("load");
+    else {
+        result = listen(program, file, samples);
+        vkrt_close(program);
     }
-    if (vkrt_load(words[1], NULL, &program) != VKRT_OK) {
+    if (file != NULL)
         fclose(file);
-        return fail("load");
-    }
-    result = listen(program, file, samples);
-    vkrt_close(program);
-    fclose(file);
     return result;
 }

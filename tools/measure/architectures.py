@@ -26,11 +26,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import fresh
 import numpy as np
+
+import vkrt
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPORTER = ROOT / "tools" / "export" / "architectures.py"
@@ -43,13 +46,8 @@ Record = dict[str, Any]
 
 
 def run(program: str, reference: str) -> Record:
-    """Loads and runs a program in this process.
-
-    Returns:
-        Figures of it; or what vkrt does not have ("refused"), or says else ("failed").
-    """
-    import vkrt
-
+    """Loads and runs a program in this process: its figures, or what vkrt does not have
+    ("refused"), or says else ("failed")."""
     start = time.perf_counter()
     try:
         loaded = vkrt.load(program)
@@ -88,8 +86,7 @@ class Exporter:
     """A process of the exporting interpreter, started with the first network."""
 
     def __init__(self, python: str | None, folder: Path):
-        self.python = python
-        self.folder = folder
+        self.python, self.folder = python, folder
         self._process: subprocess.Popen[str] | None = None
 
     def export(self, name: str) -> Record:
@@ -167,13 +164,13 @@ def table(rows: dict[str, list[str]]) -> list[str]:
     ran = {n: cells for n, cells in exported.items() if cells[2]}
     right = [n for n, cells in ran.items() if cells[1] == "right"]
     alone = [n for n in right if ran[n][4] == "none"]
-    lines = [f"Of {len(rows)} networks {len(exported)} are exported, {len(ran)} of these run, "
-             f"and {len(right)} ({100 * len(right) / max(len(exported), 1):.0f} %) are right; "
-             f"{len(alone)} have no step on the host.", "",
-             "| network | result | error | PyTorch's | host kernels | peak MB | cold ms | warm ms "
-             "|",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    return lines + [f"| {' | '.join(rows[name])} |" for name in sorted(rows)]
+    heads = ("network", "result", "error", "PyTorch's", "host kernels", "peak MB", "cold ms",
+             "warm ms")
+    return [f"Of {len(rows)} networks {len(exported)} are exported, {len(ran)} of these run, "
+            f"and {len(right)} ({100 * len(right) / max(len(exported), 1):.0f} %) are right; "
+            f"{len(alone)} have no step on the host.", "",
+            *(f"| {' | '.join(cells)} |"
+              for cells in (heads, ["---"] * len(heads), *(rows[name] for name in sorted(rows))))]
 
 
 def rows_in(text: str) -> dict[str, list[str]]:
@@ -210,13 +207,10 @@ def main() -> int:
         names = options.name or subprocess.run(
             [options.torch or "python3", str(EXPORTER), "--list"], check=True, text=True,
             stdout=subprocess.PIPE).stdout.split()
-        exporter = Exporter(options.torch, options.folder)
-        try:
+        with closing(Exporter(options.torch, options.folder)) as exporter:
             for name in names:
                 cells = row(name, examine(name, exporter, options))
                 print(" | ".join(filter(None, cells)), flush=True)
-        finally:
-            exporter.close()
     records = {path.stem: json.loads(path.read_text("utf-8"))
                for path in sorted(options.folder.glob("*.json"))}
     rows = {name: row(name, record) for name, record in records.items()}

@@ -4,13 +4,12 @@
     python tools/measure/bench_kernels.py --tables BEFORE.json AFTER.json --peak GFLOPS
 
 A program of one operator is made for each size, of five that networks have, and runs with whatever
-kernel the driver's profile chooses for it. Its time is what its kernels take on the device with one
-thread, or their share of the CPU time of a run, whichever is less: other work on the machine makes
-both longer, the first of long kernels and the second of short ones. The rest of a run brings inputs
-and outputs into layout, which whole networks do once. Operations count as the operator has them,
-whatever Winograd's transforms spare. All weights are 0. A JSON file that is there already is
-measured into: each figure is the least of all, so that processes of two trees in turns are compared
-without the noise. lavapipe has one thread, and all figures are of one core.
+kernel the driver's profile chooses for it. Its time is what its kernels take on the device, or
+their share of the CPU time of a run, whichever is less: other work on the machine makes the first
+longer for long kernels and the second for short ones. The rest of a run brings inputs and outputs
+into layout. Operations count as the operator has them, whatever Winograd's transforms spare. All
+weights are 0. A JSON file that is there already is measured into: each figure is the least of all,
+of processes of two trees in turns. lavapipe has one thread, and all figures are of one core.
 """
 
 from __future__ import annotations
@@ -47,18 +46,14 @@ DEFAULT_PEAK = 60.0
 PROFILES = 8
 # How the kernels begin that only bring operands into another layout
 LAYOUT = ("copy", "pad")
-NO_PADDING: list[int] = [0, 0]
 
 
 class Maker:
-    """A program of one operator.
-
-    Attributes:
-        work: multiplications with their additions, of operators that do not say it themselves.
-    """
+    """A program of one operator."""
 
     def __init__(self) -> None:
         self.inputs: list[Tensor] = []
+        # Multiplications with their additions, of operators that do not say it themselves
         self.work: int | None = None
 
     def input(self, *sizes: int, dtype: str = "float32") -> Tensor:
@@ -75,26 +70,30 @@ class Maker:
         return Graph("kernel", self.inputs, [out], [Node(op, args, (out,), "0")]).finish()
 
 
+def convolved(make: Maker, x: Tensor, weight: Tensor, stride: int, padding: int,
+              is_transposed: bool = False, groups: int = 1) -> Graph:
+    """The same stride and padding in all dimensions."""
+    each = len(x.sizes) - 2
+    return make.graph("aten.convolution.default", x, weight, None, [stride] * each,
+                      [padding] * each, [1] * each, is_transposed, [0] * each, groups)
+
+
 def convolution(make: Maker, source: int, channels: int, side: int, kernel: int, stride: int = 1,
                 groups: int = 1) -> Graph:
-    """Of a picture [1, source, side, side]."""
-    return make.graph("aten.convolution.default", make.input(1, source, side, side),
-                      make.weight(channels, source // groups, kernel, kernel), None, [stride] * 2,
-                      [kernel // 2] * 2, [1, 1], False, NO_PADDING, groups)
+    return convolved(make, make.input(1, source, side, side),
+                     make.weight(channels, source // groups, kernel, kernel), stride, kernel // 2,
+                     groups=groups)
 
 
 def transposed(make: Maker, source: int, channels: int, side: int, kernel: int) -> Graph:
     """To a picture of twice the side."""
-    return make.graph("aten.convolution.default", make.input(1, source, side, side),
-                      make.weight(source, channels, kernel, kernel), None, [2, 2],
-                      [kernel // 2 - 1] * 2, [1, 1], True, NO_PADDING, 1)
+    return convolved(make, make.input(1, source, side, side),
+                     make.weight(source, channels, kernel, kernel), 2, kernel // 2 - 1, True)
 
 
 def volume(make: Maker, source: int, channels: int, frames: int, side: int) -> Graph:
-    """Of frames [side, side]."""
-    return make.graph("aten.convolution.default", make.input(1, source, frames, side, side),
-                      make.weight(channels, source, 3, 3, 3), None, [1] * 3, [1] * 3, [1] * 3,
-                      False, [0] * 3, 1)
+    return convolved(make, make.input(1, source, frames, side, side),
+                     make.weight(channels, source, 3, 3, 3), 1, 1)
 
 
 def linear(make: Maker, rows: int, depth: int, width: int) -> Graph:
@@ -155,37 +154,36 @@ POINTWISE = ((64, 384, 14, 1), (960, 160, 7, 1), (24, 144, 56, 1), (256, 64, 56,
              (512, 1024, 14, 1))
 STRIDED = ((3, 32, 224, 3, 2), (256, 512, 14, 3, 2), (128, 256, 28, 3, 2), (64, 128, 56, 3, 2),
            (3, 64, 224, 7, 2))
-# name -> what makes the program, the option `winograd`, and five sizes of
-# MobileNets, ResNets, a ResNeXt, a U-Net, an R3D, ViT-tiny, BERT, SmolLM and TinyLlama
-FAMILIES: dict[str, tuple[Any, str, tuple[tuple[int, ...], ...]]] = {
-    "convolution 1x1": (convolution, "off", POINTWISE),
-    "convolution 3x3": (convolution, "off", DENSE),
-    "convolution 3x3, Winograd": (convolution, "always", DENSE),
-    "convolution, stride 2": (convolution, "off", STRIDED),
-    "depthwise 3x3": (convolution, "off", tuple((c, c, side, 3, 1, c) for c, side in (
+# name -> what makes the program, and five sizes of MobileNets, ResNets, a ResNeXt, a U-Net,
+# an R3D, ViT-tiny, BERT, SmolLM and TinyLlama; with Winograd's method where the name says so
+FAMILIES: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
+    "convolution 1x1": (convolution, POINTWISE),
+    "convolution 3x3": (convolution, DENSE),
+    "convolution 3x3, Winograd": (convolution, DENSE),
+    "convolution, stride 2": (convolution, STRIDED),
+    "depthwise 3x3": (convolution, tuple((c, c, side, 3, 1, c) for c, side in (
         (960, 7), (576, 14), (192, 28), (144, 56), (32, 112)))),
-    "depthwise 5x5": (convolution, "off", tuple((c, c, side, 5, 1, c) for c, side in (
+    "depthwise 5x5": (convolution, tuple((c, c, side, 5, 1, c) for c, side in (
         (960, 7), (480, 14), (672, 14), (120, 28), (72, 56)))),
-    "grouped 3x3": (convolution, "off", tuple((c, c, side, 3, 1, groups) for c, side, groups in (
+    "grouped 3x3": (convolution, tuple((c, c, side, 3, 1, groups) for c, side, groups in (
         (64, 28, 32), (1024, 7, 32), (512, 14, 32), (256, 28, 32), (128, 56, 32)))),
-    "transposed": (transposed, "off", ((64, 32, 14, 2), (512, 256, 7, 2), (128, 64, 56, 2),
-                                       (64, 32, 56, 4), (256, 128, 14, 4))),
-    "convolution 3x3x3": (volume, "off", ((8, 8, 4, 14), (16, 16, 4, 14), (256, 256, 2, 7),
-                                          (16, 16, 8, 28), (64, 64, 4, 14))),
-    "linear": (linear, "off", ROWS),
-    "linear, a row": (linear, "off", ROW),
-    "product of results": (product, "off", (
+    "transposed": (transposed, ((64, 32, 14, 2), (512, 256, 7, 2), (128, 64, 56, 2),
+                                (64, 32, 56, 4), (256, 128, 14, 4))),
+    "convolution 3x3x3": (volume, ((8, 8, 4, 14), (16, 16, 4, 14), (256, 256, 2, 7),
+                                   (16, 16, 8, 28), (64, 64, 4, 14))),
+    "linear": (linear, ROWS),
+    "linear, a row": (linear, ROW),
+    "product of results": (product, (
         (3, 64, 64, 64), (3, 197, 64, 197), (3, 197, 197, 64), (12, 128, 64, 128),
         (12, 384, 64, 384))),
-    "linear, 8-bit weights": (linear_int8, "off", ROWS),
-    "linear, 8-bit weights, a row": (linear_int8, "off", ROW),
-    "linear, 4-bit weights": (linear_int4, "off", ROWS),
-    "linear, 4-bit weights, a row": (linear_int4, "off", ROW),
-    "convolution 1x1 of 8-bit numbers": (convolution_q8, "off", POINTWISE),
-    "convolution 3x3 of 8-bit numbers": (convolution_q8, "off", DENSE),
-    "linear of 8-bit numbers": (linear_q8, "off", ROWS),
-    "attention with a cache": (attention, "off", ((1, 64), (1, 255), (16, 64), (64, 128),
-                                                  (255, 255))),
+    "linear, 8-bit weights": (linear_int8, ROWS),
+    "linear, 8-bit weights, a row": (linear_int8, ROW),
+    "linear, 4-bit weights": (linear_int4, ROWS),
+    "linear, 4-bit weights, a row": (linear_int4, ROW),
+    "convolution 1x1 of 8-bit numbers": (convolution_q8, POINTWISE),
+    "convolution 3x3 of 8-bit numbers": (convolution_q8, DENSE),
+    "linear of 8-bit numbers": (linear_q8, ROWS),
+    "attention with a cache": (attention, ((1, 64), (1, 255), (16, 64), (64, 128), (255, 255))),
 }
 
 
@@ -207,9 +205,10 @@ def main() -> int:
         found = json.loads(Path(options.json).read_text())
     with Device.open() as device:
         print(device.info.name, device.info.driver_info, flush=True)
-        for name, (function, winograd, sizes) in FAMILIES.items():
+        for name, (function, sizes) in FAMILIES.items():
             if options.only not in name:
                 continue
+            winograd = "always" if "Winograd" in name else "off"
             for size in sizes:
                 note(found, f"{name} {'x'.join(map(str, size))}",
                      measure(device, function, winograd, size))
@@ -267,12 +266,10 @@ def rows_of(found: dict[str, Any], family: str) -> Iterator[tuple[str, ...]]:
     """A row of cells for each size of a family."""
     for name, one in found.items():
         if family_of(name) == family:
-            yield (name, f"{rate(one):.1f} GFLOP/s", f"{1e3 * seconds(one):.3f} ms",
-                   one["kernels"])
+            yield name, f"{rate(one):.1f} GFLOP/s", f"{1e3 * seconds(one):.3f} ms", one["kernels"]
 
 
 def family_of(name: str) -> str:
-    """Of a size."""
     return name.rpartition(" ")[0]
 
 

@@ -19,8 +19,7 @@ source, what ggml-vulkan.cpp does with vk::LayerSettingEXT has to be taken out.
 Each round runs the three in turn, each in a process of its own: it loads the model, and reads a
 prompt and writes tokens, unmeasured at first. Rates are tokens per second by the clock, after
 that; CPU seconds and the high-water mark (VmHWM, pages of the mapped file included) are those of
-the whole process. All figures are the best of the rounds: other work on the machine, and what
-drivers compile in the first round, only make them worse.
+the whole process. All figures are the best of the rounds.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import fresh
+
 # SmolLM2-135M
 LAYERS, WIDTH, INNER, HEADS, KEY_HEADS, WORDS, CONTEXT = 30, 576, 1536, 9, 3, 49152, 8192
 # What is compared, and in which order the table has it
@@ -41,7 +42,7 @@ WHO = ("vkrt", "llama.cpp, Vulkan", "llama.cpp, CPU")
 RATES = ("prefill", "decode")
 
 
-def write_gguf(path: Path) -> None:
+def write_gguf(path: str) -> None:
     """A model of SmolLM2-135M's sizes: random numbers, Q4_0, no words."""
     import gguf
     import numpy as np
@@ -49,17 +50,12 @@ def write_gguf(path: Path) -> None:
     kind = gguf.GGMLQuantizationType.Q4_0
     random = np.random.default_rng(0)
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(KEY_HEADS)
-    writer.add_rope_freq_base(100000.0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(WORDS)
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_0)
-    writer.add_tokenizer_model("no_vocab")
+    for name, value in (
+            ("context_length", CONTEXT), ("embedding_length", WIDTH), ("block_count", LAYERS),
+            ("feed_forward_length", INNER), ("head_count", HEADS), ("head_count_kv", KEY_HEADS),
+            ("rope_freq_base", 100000.0), ("layer_norm_rms_eps", 1e-5), ("vocab_size", WORDS),
+            ("file_type", gguf.LlamaFileType.MOSTLY_Q4_0), ("tokenizer_model", "no_vocab")):
+        getattr(writer, f"add_{name}")(value)
 
     def matrix(name: str, rows: int, columns: int) -> None:
         numbers = random.standard_normal((rows, columns), np.float32) / columns ** 0.5
@@ -103,8 +99,9 @@ def run_vkrt(model: str, prompt: int, tokens: int) -> dict[str, float]:
     return {"prefill": prompt / first, "decode": tokens / rest}
 
 
-def measured(command: list[str], environment: dict[str, str]) -> tuple[str, float, float]:
+def measured(command: list[str]) -> tuple[str, float, float]:
     """What a process prints, its CPU seconds, and its high-water mark in MB."""
+    environment = {**os.environ, "GGML_VK_VISIBLE_DEVICES": "0"}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=out, stderr=said, env=environment)
         _, status, used = os.wait4(process.pid, 0)
@@ -118,21 +115,17 @@ def measured(command: list[str], environment: dict[str, str]) -> tuple[str, floa
 
 def once(who: str, options: argparse.Namespace) -> dict[str, float]:
     """One process: tokens per second of the prompt and of steps, CPU seconds, MB."""
-    environment = {**os.environ, "GGML_VK_VISIBLE_DEVICES": "0"}
     if who == "vkrt":
-        text, seconds, peak = measured(
-            [sys.executable, __file__, options.model, "--only-vkrt", "--prompt",
-             str(options.prompt), "--tokens", str(options.tokens)], environment)
-        rates = json.loads(text)
+        command = fresh.command(run_vkrt, options.model, options.prompt, options.tokens)
     else:
         device = ["-dev", "none", "-ngl", "0"] if who.endswith("CPU") else ["-dev", "Vulkan0"]
-        text, seconds, peak = measured(
-            [options.llama_bench, "-m", options.gguf, "-p", str(options.prompt), "-n",
-             str(options.tokens), "-r", "1", "-t", str(options.threads), "-o", "json", *device],
-            environment)
-        # One record for the prompt, and one for the steps
-        rates = {"decode" if record["n_gen"] else "prefill": record["avg_ts"]
-                 for record in json.loads(text)}
+        command = [options.llama_bench, "-m", options.gguf, "-p", str(options.prompt), "-n",
+                   str(options.tokens), "-r", "1", "-t", str(options.threads), "-o", "json",
+                   *device]
+    text, seconds, peak = measured(command)
+    rates = json.loads(text)
+    if who != "vkrt":  # one record for the prompt, and one for the steps
+        rates = {"decode" if record["n_gen"] else "prefill": record["avg_ts"] for record in rates}
     return {**rates, "seconds": seconds, "peak": peak}
 
 
@@ -154,27 +147,17 @@ def main() -> int:
     parser.add_argument("model")
     parser.add_argument("--llama-bench", metavar="PATH")
     parser.add_argument("--gguf", metavar="FILE", default="smollm2-135m-sizes-q4_0.gguf")
-    parser.add_argument("--prompt", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    for name, default in (("prompt", 16), ("tokens", 4), ("rounds", 3), ("threads", 2)):
+        parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
-    parser.add_argument("--only-vkrt", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--only-gguf", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.only_gguf:
-        write_gguf(Path(options.model))
-        return 0
-    if options.only_vkrt:
-        print(json.dumps(run_vkrt(options.model, options.prompt, options.tokens)))
-        return 0
     if not options.llama_bench:
         parser.error("--llama-bench is needed: where is it?")
     if options.rounds < 1:
         parser.error("at least 1 round")
     if not Path(options.gguf).exists():
         # In a process of its own: what this one holds would count for those that it starts.
-        subprocess.run([sys.executable, __file__, options.gguf, "--only-gguf"], check=True)
+        fresh.measure(write_gguf, options.gguf)
     found: dict[str, list[dict[str, float]]] = {who: [] for who in WHO}
     for number in range(options.rounds):
         for who, rounds in found.items():

@@ -13,8 +13,7 @@ below --folder (several GB; --torch takes an interpreter that has torch==2.13.0 
 executorch==1.5.1 already), and vkrt with tools/setup-python where it is not. The models are made
 there too, with random weights.
 
-Every measurement is a process of its own; those of a round follow one another, so that what a
-machine does meanwhile touches all alike. A run before the first round compares each result with
+Every measurement is a process of its own. A run before the first round compares each result with
 eager PyTorch's, and fills the driver's cache of shaders, which later runs find warm; in cold runs
 it is an empty folder. What cannot be installed, run, or agrees with PyTorch to less than 1e-3 is
 listed with the reason.
@@ -199,13 +198,12 @@ def _command(name: str, torch: str, folder: Path, options: argparse.Namespace) -
             raise Unavailable("needs a build from source; see --executorch-vulkan")
         return shlex.split(options.executorch_vulkan)
     if name == "vkrt-c":
-        return [environments.build(HERE / peer.runner, folder)]
+        return [environments.build(HERE / peer.runner, folder, environments.vkrt())]
     if peer.environment == "vkrt":
         python = environments.vkrt()
-    elif peer.environment == "torch":
-        python = torch
     else:
-        python = environments.make(peer.environment, folder)
+        python = torch if peer.environment == "torch" else environments.make(
+            peer.environment, folder)
     return [python, str(HERE / peer.runner)]
 
 
@@ -243,18 +241,20 @@ def _make(made: dict[str, Any], file: str, command: list[str]) -> None:
         made["failures"][file] = str(error)
 
 
+@dataclass
 class Measurement:
     """One peer's runs of one model."""
 
-    def __init__(self, peer: str, model: str, folder: Path, command: list[str],
-                 made: dict[str, Any], options: argparse.Namespace) -> None:
-        self.peer, self.model = peer, model
-        self.folder, self.command, self.made = folder, command, made
-        self.threads, self.inferences = options.threads, options.inferences
+    peer: str
+    model: str
+    folder: Path
+    command: list[str]
+    made: dict[str, Any]
+    options: argparse.Namespace
 
     def round(self, index: int) -> list[dict[str, Any]]:
         """The records of a round: with a warm cache of shaders and, on Vulkan, with a cold one."""
-        records = [self.run(index, self.inferences)]
+        records = [self.run(index, self.options.inferences)]
         if PEERS[self.peer].vulkan:
             records.append(self.run(index, 0, cold=True))
         return records
@@ -269,8 +269,8 @@ class Measurement:
             output = Path(fresh) / "output.bin"
             printed = environments.run(
                 [*self.command, str(place / file), str(place / "input.bin"), str(output),
-                 str(inferences), str(self.threads), *map(str, self.made["shape"])],
-                "run", env=surroundings(caches, self.threads), timeout=LIMIT)
+                 str(inferences), str(self.options.threads), *map(str, self.made["shape"])],
+                "run", env=surroundings(caches, self.options.threads), timeout=LIMIT)
             try:
                 figures = json.loads(environments.last_line(printed))
             except ValueError:
@@ -304,9 +304,8 @@ def _facts(records: list[dict[str, Any]], options: argparse.Namespace) -> dict[s
     versions = {r["peer"]: r.get("version", "of unknown version") for r in records}
     devices: dict[str, list[str]] = {}
     for record in records:
-        users = devices.setdefault(record["device"], []) if "device" in record else []
-        if record["peer"] not in users:
-            users.append(record["peer"])
+        if "device" in record and record["peer"] not in devices.setdefault(record["device"], []):
+            devices[record["device"]].append(record["peer"])
     return {"date": datetime.date.today().isoformat(), "processor": _processor(),
             "threads": options.threads, "rounds": options.rounds, "inferences": options.inferences,
             "versions": versions, "devices": devices}

@@ -13,13 +13,9 @@ Variants: `map` is the default of vkrt.load (what can be mapped is), `direct`, `
 staging), `eager` (copy, with everything allocated first), `stream` in the smallest budget or
 `stream:300MB` in one given.
 
-Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
-RssFile of the model) depend on the system and are compared with a tolerance. The anonymous memory
-after the last run, and how much of it is in huge pages, is shown and not compared.
-
-What the process has grown by is shown and compared part by part (`program.memory.process`), and so
-are the Python objects that a program keeps (`objects`), as tracemalloc counts them after the first
-run: in a process of its own, because that takes time and memory.
+Bytes on the device are compared exactly; with tolerances how far VmHWM has grown, by parts too
+(`program.memory.process`), and the Python objects that a program keeps (`objects`), as tracemalloc
+counts them after the first run, in a process of its own. Other figures of the process are shown.
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ import os
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +43,10 @@ import vkrt.program.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident
 
-# What the driver may do between two machines with the same software, in bytes.
+# What the driver may do between two machines with the same software, in bytes, to the whole and to
+# the parts. The driver's own code is most of two of these, and is mapped as the system's cache has
+# it. Device bytes are exact; the system maps pages of files by sixteen.
 PROCESS_TOLERANCE = 24 << 20
-# The same for the parts of the process. The driver's own code is most of two of them, and is mapped
-# as the system's cache has it. Device bytes are exact; the system maps pages of files by sixteen.
 PART_TOLERANCES = {"driver": 24 << 20, "program": 2 << 20, "pipelines": 16 << 20, "weights": 0,
                    "mapped": 256 << 10, "activations": 0, "rest": 4 << 20}
 # Python objects are what another minor version of Python makes them.
@@ -98,9 +95,9 @@ def main() -> int:
             model, variants, is_compiled_before=bool(options.check or options.update)), ordered)))
     results = {_name(model): found[model] for model in models}
     if options.update:
-        text = json.dumps({"models": {n: {w: _kept(r) for w, r in found.items()}
-                                      for n, found in results.items()}}, indent=2)
-        Path(options.update).write_text(text + "\n", encoding="utf-8")
+        kept = {name: {variant: _kept(result) for variant, result in found.items()}
+                for name, found in results.items()}
+        Path(options.update).write_text(json.dumps({"models": kept}, indent=2) + "\n", "utf-8")
     if options.check:
         return _check(baseline, results)
     for name, found in results.items():
@@ -109,18 +106,12 @@ def main() -> int:
 
 
 def _figures(model: str, variants: list[str], is_compiled_before: bool) -> dict[str, Any]:
-    """The figures of a model, by variant.
-
-    Args:
-        is_compiled_before: whether the driver's cache gets the shaders first: compiling them takes
-            memory, too.
-    """
+    """The figures of a model, by variant; the driver's cache may get the shaders before, because
+    compiling them takes memory, too."""
     if is_compiled_before:
         fresh.measure(compile_shaders, model, variants)
-    found = {variant: fresh.measure(measure, model, variant) for variant in variants}
-    for variant in variants:
-        found[variant]["objects"] = fresh.measure(objects, model, variant)
-    return found
+    return {variant: {**fresh.measure(measure, model, variant),
+                      "objects": fresh.measure(objects, model, variant)} for variant in variants}
 
 
 def _check_growth(models: list[str], variants: list[str]) -> int:
@@ -184,7 +175,7 @@ def objects(model: str, variant: str) -> int:
     del program
     gc.collect()
     tracemalloc.start()
-    program = _load(model, variant)[0]
+    program = _load(model, variant)[0]  # its inputs would count
     with program:
         program.run(*inputs)
         gc.collect()
@@ -212,18 +203,17 @@ def _smaps(model: str) -> dict[str, int]:
     the model's file."""
     target, is_model = os.path.realpath(model), False
     found = {"Anonymous": 0, "AnonHugePages": 0, "model": 0}
-    try:
-        with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
-            for line in lines:
-                name, _, rest = line.partition(":")
-                if " " in name:  # of a mapping: addresses, ..., the file
-                    is_model = line.split(None, 5)[5:] == [target + "\n"]
-                elif name in found:
-                    found[name] += int(rest.split()[0]) * 1024
-                elif name == "Rss" and is_model:
-                    found["model"] += int(rest.split()[0]) * 1024
-    except OSError:  # not Linux
-        pass
+    # Not where the system is not Linux
+    with suppress(OSError), open("/proc/self/smaps", encoding="utf-8",
+                                 errors="surrogateescape") as lines:
+        for line in lines:
+            name, _, rest = line.partition(":")
+            if " " in name:  # of a mapping: addresses, ..., the file
+                is_model = line.split(None, 5)[5:] == [target + "\n"]
+            elif name in found:
+                found[name] += int(rest.split()[0]) * 1024
+            elif name == "Rss" and is_model:
+                found["model"] += int(rest.split()[0]) * 1024
     return found
 
 
@@ -282,15 +272,14 @@ def _check(baseline: dict[str, Any], results: dict[str, Any]) -> int:
             old, new = baseline[name].get(variant), _kept(result)
             if old is None:
                 continue
-            for figure in old:
-                tolerance = _tolerance(figure, old[figure])
-                if new[figure] > old[figure] + tolerance:
-                    print(f"{name} ({variant}): {figure} grew from {old[figure]:,} to "
-                          f"{new[figure]:,} bytes (tolerance {tolerance:,})")
-                    bad += 1
-                elif new[figure] < old[figure] - tolerance:
-                    print(f"{name} ({variant}): {figure} fell from {old[figure]:,} to "
-                          f"{new[figure]:,} bytes; update the baseline")
+            for figure, before in old.items():
+                tolerance, change = _tolerance(figure, before), new[figure] - before
+                if abs(change) > tolerance:
+                    print(f"{name} ({variant}): {figure} {'grew' if change > 0 else 'fell'} from "
+                          f"{before:,} to {new[figure]:,} bytes"
+                          + (f" (tolerance {tolerance:,})" if change > 0
+                             else "; update the baseline"))
+                    bad += change > 0
     print(f"footprint: {len(results)} models checked, {bad} figures too large")
     return 1 if bad else 0
 

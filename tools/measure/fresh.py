@@ -22,22 +22,20 @@ class Failed(Exception):
     """A process did not give a result; the message says how it ended."""
 
 
+def command(function: Callable[..., Any], *arguments: Any) -> list[str]:
+    """The command that prints what a tool's function returns, as JSON."""
+    path = Path(function.__code__.co_filename)
+    return [sys.executable, "-c", CHILD, str(path.parent), path.stem, function.__name__,
+            json.dumps(arguments)]
+
+
 def attempt(function: Callable[..., Any], *arguments: Any, variables: dict[str, str] | None = None,
             limit: float | None = None) -> Any:
-    """What a tool's function returns in a process of its own.
-
-    Args:
-        variables: of the process's environment; by default those of this one.
-        limit: seconds after which it is ended.
-
-    Raises:
-        Failed: it returned nothing.
-    """
-    path = Path(function.__code__.co_filename)
+    """What a tool's function returns in a process of its own, with these variables of the
+    environment (default: this one's); `Failed` where it returns nothing within `limit` seconds."""
     what = f"{function.__name__}{arguments}"
     try:
-        done = subprocess.run([sys.executable, "-c", CHILD, str(path.parent), path.stem,
-                               function.__name__, json.dumps(arguments)], env=variables,
+        done = subprocess.run(command(function, *arguments), env=variables,
                               stdout=subprocess.PIPE, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         raise Failed(f"{what} had no end after {limit} s") from None
@@ -57,8 +55,7 @@ def measure(function: Callable[..., Any], *arguments: Any) -> Any:
 def with_caches(folder: Path) -> dict[str, str]:
     """The environment of this process with the shader caches of drivers, and of vkrt, below a
     folder; cold ones if it is empty."""
-    found = {key: value for key, value in os.environ.items()
-             if key != "MESA_SHADER_CACHE_DISABLE"}
+    found = {key: value for key, value in os.environ.items() if key != "MESA_SHADER_CACHE_DISABLE"}
     for variable in ("XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"):
         found[variable] = str(folder / variable.strip("_").lower())
         Path(found[variable]).mkdir(parents=True, exist_ok=True)

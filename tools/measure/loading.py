@@ -114,7 +114,7 @@ def rows_of(state: str, results: dict[str, list[Figures]], nbytes: int) -> list[
         return statistics.median(one.get(figure, 0.0) for one in results[strategy])
 
     return [(state, strategy, f"{median(strategy, 'load') * 1e3:.0f} "
-                         f"({min(one['load'] for one in results[strategy]) * 1e3:.0f})",
+             f"({min(one['load'] for one in results[strategy]) * 1e3:.0f})",
              f"{median(strategy, 'first') * 1e3:.0f}" if "first" in results[strategy][0] else "-",
              f"{nbytes / median(strategy, 'load') / 1e9:.2f}", f"{median(strategy, 'cpu'):.3f}",
              f"{median(strategy, 'peak') / 1e6:.0f}",

@@ -13,12 +13,10 @@ Variants, the panels of the picture:
                smallest possible where that is more): the rest of the weights passes through a pool
                in every run
 
-Sampled about every millisecond, by a thread of the process: RssAnon (with RssShmem) and RssFile
-from /proc/self/status, and the bytes allocated on the device from the allocator. 0 ms is where the
-driver has been started and the file's first bytes are still to be read, so that what a Python
-process and a driver take by themselves is in every first sample; the table has it in a column of
-its own. The file and the driver's shader cache are warm: the first process, whose figures are not
-shown, sees to that. --plot needs matplotlib.
+A thread of the process samples about every millisecond: RssAnon (with RssShmem) and RssFile from
+/proc/self/status, and the bytes on the device from the allocator. 0 ms is where the driver has been
+started and the file's first bytes are still to be read. A first process, which is not shown, warms
+the file and the driver's shader cache. --plot needs matplotlib.
 
 On a driver that computes on the processor, device memory is memory of the process: part of anon.
 Growth beyond the device's bytes is compiled code and what Python has for the program.
@@ -76,25 +74,16 @@ def main() -> int:
 
 @dataclass
 class Run:
-    """What a process took; times in ms from the start of its load, memory in bytes.
+    """What a process took; times in ms from the start of its load, memory in bytes."""
 
-    Attributes:
-        settings: options of `vkrt.load`.
-        name: of the device.
-        samples: (time, bytes on the device, anonymous pages, pages of files) up to the end.
-        loaded, end: when the load and the first inference were over.
-        device_peak, planned_peak: of the device.
-        high: VmHWM at the end.
-    """
-
-    settings: dict[str, Any]
-    name: str
-    samples: list[tuple[float, int, int, int]]
+    settings: dict[str, Any]  # options of `vkrt.load`
+    name: str  # of the device
+    samples: list[tuple[float, int, int, int]]  # time, on the device, anonymous pages, of files
     loaded: float
-    end: float
+    end: float  # of the first inference
     device_peak: int
     planned_peak: int
-    high: int
+    high: int  # VmHWM at the end
 
     @property
     def what(self) -> str:

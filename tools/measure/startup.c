@@ -6,13 +6,9 @@
  * what was done, nanoseconds by the clock and of all processors since then, resident KiB.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "vkrt.h"
-
-enum { MOST = 16 };
+#include "../hosts/tensors.h"
 
 static long long began;
 
@@ -39,26 +35,6 @@ static int done(const char *what, void *data) {
     return 0;
 }
 
-/* Describes and allocates inputs or outputs; 0 where that fails. */
-static int make(vkrt_program program, vkrt_tensor *tensors, size_t count,
-                int (*get)(vkrt_program, const char *, size_t, vkrt_tensor_info *)) {
-    size_t index;
-    for (index = 0; index < count; index++) {
-        vkrt_tensor_info info = {0};
-        info.size = sizeof info;
-        if (get(program, NULL, index, &info) != VKRT_OK)
-            return 0;
-        tensors[index].nbytes = (size_t)info.nbytes;
-        tensors[index].dtype = info.dtype;
-        tensors[index].rank = info.rank;
-        memcpy(tensors[index].sizes, info.sizes, sizeof info.sizes);
-        tensors[index].data = calloc(1, (size_t)info.nbytes + 1);
-        if (tensors[index].data == NULL)
-            return 0;
-    }
-    return 1;
-}
-
 int main(int count, char **words) {
     vkrt_options options = {0};
     vkrt_method_info method = {0};
@@ -72,9 +48,9 @@ int main(int count, char **words) {
     method.size = sizeof method;
     done("start the process", NULL);
     if (vkrt_load(words[1], &options, &program) == VKRT_OK
-        && vkrt_method_get(program, 0, &method) == VKRT_OK && method.input_count <= MOST
-        && method.output_count <= MOST && make(program, inputs, method.input_count, vkrt_input_get)
-        && make(program, outputs, method.output_count, vkrt_output_get)
+        && vkrt_method_get(program, 0, &method) == VKRT_OK
+        && make_tensors(program, NULL, inputs, method.input_count, vkrt_input_get)
+        && make_tensors(program, NULL, outputs, method.output_count, vkrt_output_get)
         && !done("describe, allocate the tensors", NULL)
         && vkrt_run(program, NULL, NULL, inputs, method.input_count, outputs, method.output_count)
                == VKRT_OK

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import statistics
 import subprocess
 import sys
@@ -22,13 +21,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from peers.environments import build
+
 HERE = Path(__file__).resolve().parent
 # What a program of C and Vulkan would have to do as well
 NEEDED = ("start the driver", "weights", "allocate and record", "first run")
 PIPELINES = "pipelines"
 
 
-def run(host: Path, model: str, home: str) -> dict[str, tuple[float, float, int]]:
+def run(host: str, model: str, home: str) -> dict[str, tuple[float, float, int]]:
     """One run: what was done, ms by the clock, ms of processors, and KiB at its end."""
     # The clock is the system's, and the same in every process.
     done = subprocess.run([host, model, str(time.clock_gettime_ns(time.CLOCK_MONOTONIC))],
@@ -53,13 +54,8 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=15)
     parser.add_argument("--home", default=sys.prefix)
     options = parser.parse_args()
-    flags = subprocess.run([Path(options.home, "bin", "python"), "-I", "-m", "vkrt.capi.config",
-                            "--cflags", "--libs"], check=True, text=True,
-                           stdout=subprocess.PIPE).stdout
     with tempfile.TemporaryDirectory() as folder:
-        host = Path(folder, "startup")
-        subprocess.run(["cc", "-O2", HERE / "startup.c", "-o", host, *shlex.split(flags)],
-                       check=True)
+        host = build(HERE / "startup.c", Path(folder), str(Path(options.home, "bin", "python")))
         run(host, options.model, options.home)  # fills the caches
         runs = [run(host, options.model, options.home) for _ in range(options.times)]
 

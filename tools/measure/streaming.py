@@ -9,9 +9,8 @@ For budgets from the smallest possible to the one under which everything stays o
 loads and times
 
     lookahead  weights="stream" with the budget: what vkrt does by default
-    in turns    exactly the same plan (the same weights stream through the same places), but that
-                every reload begins when the step before its first user is complete: transfers and
-                computing never overlap. No option of vkrt.load does this; it is for comparison.
+    in turns    the same plan, but that every reload begins when the step before its first user is
+                complete: transfers and computing never overlap. No option of vkrt.load does this.
     side by side  the same transfers and the same computing, neither of which waits for the other
                 (so the results are wrong): what this machine makes of both at once
     n=0         the same budget with stream_lookahead=0: no overlap either, but places for one layer
@@ -23,9 +22,9 @@ of an output differs from the resident run.
 
 Figures are medians over inferences in steady state: in each round every variant has its turn (in
 the other order in every second one), which is one inference to get into step, a few back to back
-that count, and a rest until its transfer thread has nothing left to do, so that it does not disturb
-the next one. CPU time is that of all threads. All programs stay loaded, which takes about three
-times the sum of all budgets in device memory; --budgets makes that less.
+that count, and a rest until its transfer thread has nothing left to do. CPU time is that of all
+threads. All programs stay loaded, which takes about three times the sum of all budgets in device
+memory; --budgets makes that less.
 
 What is hidden, of what could be, by two counts:
 
@@ -35,13 +34,12 @@ What is hidden, of what could be, by two counts:
 
     share = (t0 - tn) / min(T, C)      share side by side = (t0 - tn) / (t0 - t1)
 
-The first is that of `vkrt.plan.stream.time` and takes transfers to cost the device nothing. Where
-the driver computes on the very processors that copy, both get slower side by side, and t1 says by
-how much: the second is the share of what this machine allows.
+The first is that of `vkrt.plan.stream.time` and takes transfers to cost the device nothing. A
+driver that computes on the processors that copy makes both slower: the second is the share of what
+this machine allows.
 
-With --cold as little as possible of the file stays in the system's cache: every turn begins with
-its pages dropped, and keep_cached=False drops again what was read. (To drop all of them before
-every inference would also drop what the system reads ahead for a transfer that is under way.)
+With --cold every turn begins with the file's pages dropped from the system's cache, and
+keep_cached=False drops again what was read, but for what the system reads ahead meanwhile.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -96,8 +94,7 @@ def main() -> int:
         print(f"{device.info.name}, {device.info.driver_name} {device.info.driver_info}, "
               f"{usable_cores()} processors\n")
         for path in options.models:
-            bench = Bench(path, device, options.cold)
-            try:
+            with closing(Bench(path, device, options.cold)) as bench:
                 bench.load(options.budgets)
                 bench.run(options.rounds, options.runs)
                 print(bench.report(), flush=True)
@@ -105,8 +102,6 @@ def main() -> int:
                     several = f"-{path.stem}" if len(options.models) > 1 else ""
                     plot(bench, options.plot.with_stem(options.plot.stem + several))
                 good &= bench.check()
-            finally:
-                bench.close()
     return 0 if good else 1
 
 
@@ -128,15 +123,8 @@ class Samples:
 
 
 class Runner:
-    """A loaded program whose inferences are timed.
-
-    Args:
-        path, device: of the program.
-        inputs: arrays.
-        loose: whether the program does not wait for its transfers; its inferences take as long as
-            the later of both.
-        options: of `vkrt.load`.
-    """
+    """A loaded program whose inferences are timed. A `loose` one does not wait for its transfers;
+    its inferences take as long as the later of both."""
 
     def __init__(self, path: Path, device: Any, inputs: Sequence[np.ndarray], loose: bool = False,
                  **options: Any):
@@ -252,19 +240,12 @@ class Row:
     @property
     def shares(self) -> list[str]:
         """Of what could be: of transfers that cost nothing, and side by side."""
-        could = (min(self.transfer, self.compute),
-                 self.turns.samples.wall - self.side.samples.wall)
+        could = min(self.transfer, self.compute), self.turns.samples.wall - self.side.samples.wall
         return [f"{self.hidden / most:.0%}" if most > 0 else "-" for most in could]
 
 
 class Bench:
-    """The variants of one model.
-
-    Args:
-        path: of the program.
-        device: open.
-        cold: whether every inference reads from the disk.
-    """
+    """The variants of one model; `cold` ones read from the disk in every inference."""
 
     def __init__(self, path: Path, device: Any, cold: bool):
         self.path, self.device, self.cold = path, device, cold
@@ -277,16 +258,13 @@ class Bench:
 
     def load(self, count: int) -> None:
         """Loads every variant, for `count` budgets below the one that keeps everything."""
-        description = Description(self.path)
-        try:
+        with closing(Description(self.path)) as description:
             name = description.method_names[0]
             inputs = sample_inputs(metadata_of(description.graph(name)))
             self.minimum = [
                 description.compile(name, OpenDevice(self.device), vkrt.LoadOptions(
                     weights="stream", stream_lookahead=lookahead)).memory.peak_bytes
                 for lookahead in (None, 0)]
-        finally:
-            description.close()
 
         def loaded(weights: str, **options: Any) -> Runner:
             self.runners.append(Runner(self.path, self.device, inputs, weights=weights,
@@ -314,9 +292,9 @@ class Bench:
                 if self.cold:
                     self.source.drop_cache(0, self.source.nbytes)
                 runner.turn(runs)
-                same = all(output.tobytes() == wanted.tobytes() for output, wanted
-                           in zip(runner.outputs, self.resident.outputs))
-                if not same and not runner.loose:
+                if not runner.loose and any(
+                        output.tobytes() != wanted.tobytes() for output, wanted
+                        in zip(runner.outputs, self.resident.outputs)):
                     self.wrong.append("outputs differ from the resident run's with a planned peak "
                                       f"of {runner.program.memory.planned_peak:,} B")
 
@@ -339,23 +317,24 @@ class Bench:
     def report(self) -> str:
         """The tables, and what they are about."""
         full = self.resident
-        times = [("budget", "peak MB", "pool MB", "MB read", "lookahead", "in turns",
-                  "side by side", "n=0", "MB read")]
-        times += [(f"{row.budget / 1e6:.2f}", f"{row.ahead.peak / 1e6:.2f}",
-                   f"{row.ahead.stream.pool_bytes / 1e6:.2f}",
-                   f"{row.ahead.bytes_per_run / 1e6:.1f}", str(row.ahead.samples),
-                   str(row.turns.samples), str(row.side.samples), str(row.n0.samples),
-                   f"{row.n0.bytes_per_run / 1e6:.1f}") for row in self.rows]
-        times.append(("resident", f"{full.peak / 1e6:.2f}", "0", "0", str(full.samples),
-                      *[""] * 4))
-        hidden = [("budget", "weights", "layers ahead", "T", "(MB/s)", "C", "t0", "t1", "tn",
-                   "hidden: t0 - tn", "of min(T, C)", "of t0 - t1")]
-        hidden += [(f"{row.budget / 1e6:.2f}", str(len(row.ahead.stream.streamed)),
-                    str(row.ahead.stream.lookahead), f"{row.transfer:.1f}",
-                    f"({row.turns.bytes_per_run / row.transfer / 1e3:.0f})", f"{row.compute:.1f}",
-                    f"{row.turns.samples.wall:.1f}", f"{row.side.samples.wall:.1f}",
-                    f"{row.ahead.samples.wall:.1f}", f"{row.hidden:.1f}", *row.shares)
-                   for row in self.rows]
+        times: list[tuple[str, ...]] = [("budget", "peak MB", "pool MB", "MB read", "lookahead",
+                                         "in turns", "side by side", "n=0", "MB read")]
+        hidden: list[tuple[str, ...]] = [("budget", "weights", "layers ahead", "T", "(MB/s)", "C",
+                                          "t0", "t1", "tn", "hidden: t0 - tn", "of min(T, C)",
+                                          "of t0 - t1")]
+        for row in self.rows:
+            budget, stream, ahead = f"{row.budget / 1e6:.2f}", row.ahead.stream, row.ahead
+            times.append((budget, f"{ahead.peak / 1e6:.2f}", f"{stream.pool_bytes / 1e6:.2f}",
+                          f"{ahead.bytes_per_run / 1e6:.1f}",
+                          *(str(each.samples) for each in (ahead, row.turns, row.side, row.n0)),
+                          f"{row.n0.bytes_per_run / 1e6:.1f}"))
+            milliseconds = (row.compute, row.turns.samples.wall, row.side.samples.wall,
+                            ahead.samples.wall, row.hidden)
+            hidden.append((budget, str(len(stream.streamed)), str(stream.lookahead),
+                           f"{row.transfer:.1f}",
+                           f"({row.turns.bytes_per_run / row.transfer / 1e3:.0f})",
+                           *(f"{value:.1f}" for value in milliseconds), *row.shares))
+        times.append(("resident", f"{full.peak / 1e6:.2f}", "0", "0", str(full.samples), *[""] * 4))
         return "\n".join([
             f"{self.path.name}, {self.source.nbytes / 1e6:.1f} MB, "
             f"{'on the disk' if self.cold else 'in the cache'}. Medians of "

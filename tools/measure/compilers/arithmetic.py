@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 EXTENDED, EXTRACT, INSERT, SHUFFLE = 12, 81, 82, 79
@@ -28,6 +29,10 @@ def _unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _quotient(a: int, b: int) -> int:
     return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _clamped(value: Any, low: Any, high: Any) -> Any:
+    return min(max(value, low), high)
 
 
 # By component
@@ -51,9 +56,7 @@ _FUNCTIONS: dict[int, Callable[..., Any]] = {
 _EXTENDED: dict[int, Callable[..., Any]] = {
     3: math.trunc, 4: abs, 5: abs, 8: math.floor, 9: math.ceil,
     37: min, 38: _unsigned(min), 39: min, 40: max, 41: _unsigned(max), 42: max,
-    43: lambda a, low, high: min(max(a, low), high),
-    44: _unsigned(lambda a, low, high: min(max(a, low), high)),
-    45: lambda a, low, high: min(max(a, low), high), 50: lambda a, b, c: a * b + c}
+    43: _clamped, 44: _unsigned(_clamped), 45: _clamped, 50: lambda a, b, c: a * b + c}
 
 
 def _by_component(function: Callable[..., Any], values: list[Any]) -> Any:
@@ -67,19 +70,11 @@ def _by_component(function: Callable[..., Any], values: list[Any]) -> Any:
 
 def evaluate(opcode: int, operands: tuple[int, ...], value_of: Callable[[int], Any],
              zero: Any) -> Any:
-    """The result of an instruction without side effects.
-
-    Args:
-        operands: behind the result's type and id.
-        value_of: of an id.
-        zero: the value of the result's type whose bits are zero.
-    """
-    rest = operands
+    """The result of an instruction without side effects, by its operands behind the result's type
+    and id; `zero` is the value of that type whose bits are zero."""
+    rest, function = operands, _FUNCTIONS.get(opcode)
     if opcode == EXTENDED:
-        function = _EXTENDED.get(rest[1])
-        rest = rest[2:]
-    else:
-        function = _FUNCTIONS.get(opcode)
+        rest, function = operands[2:], _EXTENDED.get(operands[1])
     if function is not None:
         return _by_component(function, [value_of(operand) for operand in rest])
     if opcode in _COPIES:
@@ -90,10 +85,7 @@ def evaluate(opcode: int, operands: tuple[int, ...], value_of: Callable[[int], A
             return parts
         return [x for part in parts for x in (part if isinstance(part, list) else [part])]
     if opcode == EXTRACT:
-        value = value_of(rest[0])
-        for index in rest[1:]:
-            value = value[index]
-        return value
+        return reduce(operator.getitem, rest[1:], value_of(rest[0]))
     if opcode == INSERT:
         return _inserted(value_of(rest[1]), rest[2:], value_of(rest[0]))
     if opcode == SHUFFLE:

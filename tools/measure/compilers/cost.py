@@ -25,45 +25,31 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 from compilers.assembly import READERS, Code, Cost
 from compilers.drivers import Capture
 from compilers.invocation import Counts, Loop, counts
 from compilers.statistics import Pipeline, digest_of, pipeline_of, pruned_code
 
+_SUMMED = ("issue", "multiplies", "bytes", "shared")
 # Choices of loops that are looked at, at most
 _MOST_CHOICES = 20_000
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a device has.
+    """What a device has."""
 
-    Attributes:
-        cores: with a memory of workgroups and a path to memory each.
-        simds: of a core.
-        lanes: of a SIMD unit.
-        ghz: its clock.
-        bytes, shared_bytes: of memory and of the workgroups' that a core gets in a clock.
-        load_clocks: until a load is back.
-        wave: lanes of a wave; 0: as the driver says.
-        waves: of a SIMD that fit, by the driver's occupancy; {}: that is their number.
-    """
-
-    cores: int
-    simds: int
-    lanes: int
+    cores: int  # with a memory of workgroups and a path to memory each
+    simds: int  # of a core
+    lanes: int  # of a SIMD unit
     ghz: float
-    bytes: int = 64
-    shared_bytes: int = 128
-    load_clocks: int = 300
-    wave: int = 0
-    waves: Any = ()
-
-    def fitting(self, occupancy: int) -> int:
-        """Waves of a SIMD unit that are there at a time."""
-        return dict(self.waves).get(occupancy, occupancy) or 1
+    bytes: int = 64  # of memory that a core gets in a clock
+    shared_bytes: int = 128  # of the workgroups' memory
+    load_clocks: int = 300  # until a load is back
+    wave: int = 0  # lanes of a wave; 0: as the driver says
+    # Waves of a SIMD that fit, by the driver's occupancy; (): that is their number
+    waves: tuple[tuple[int, int], ...] = ()
 
 
 _INTEL = tuple((lanes, 7) for lanes in (8, 16, 32))
@@ -86,29 +72,21 @@ HARDWARE = {
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A dispatch and its modelled time.
-
-    Attributes:
-        pipeline: it runs.
-        groups: workgroups (x, y, z).
-        bounds: seconds of "arithmetic", "memory", "shared memory" and "latency".
-        slots: issue slots a multiplication of floats; None where there is none.
-    """
+    """A dispatch and its modelled time."""
 
     pipeline: Pipeline
-    groups: tuple[int, int, int]
-    bounds: dict[str, float]
-    slots: float | None
-
-    @property
-    def seconds(self) -> float:
-        """By what takes longest."""
-        return max(self.bounds.values())
+    groups: tuple[int, int, int]  # workgroups
+    bounds: dict[str, float]  # seconds of "arithmetic", "memory", "shared memory" and "latency"
+    slots: float | None  # issue slots a multiplication of floats; None where there is none
 
     @property
     def bound(self) -> str:
         """What takes longest."""
         return max(self.bounds, key=lambda name: self.bounds[name])
+
+    @property
+    def seconds(self) -> float:
+        return self.bounds[self.bound]
 
 
 class _Kernel:
@@ -133,20 +111,19 @@ class _Kernel:
         bodies = [Cost() for _ in range(len(self._loops) + 1)]
         for owner, cost in zip(owners, self._code.instructions):
             body = bodies[owner]
-            body.issue += cost.issue
-            body.multiplies += cost.multiplies
-            body.bytes += cost.bytes
-            body.shared += cost.shared
+            for name in _SUMMED:
+                setattr(body, name, getattr(body, name) + getattr(cost, name))
             body.is_load |= cost.is_load
         return bodies
 
+    def _sum(self, name: str, rounds: list[float]) -> float:
+        """A figure of an invocation, whose loops run so often."""
+        return sum(times * getattr(body, name) for times, body in zip([*rounds, 1], self._bodies))
+
     def total(self, ran: Counts) -> tuple[Cost, float]:
         """What an invocation costs, and in how many rounds of loops it waits for loads."""
-        rounds = [*self._rounds(ran), 1.0]
-        pairs = list(zip(rounds, self._bodies))
-        return Cost(*(sum(times * getattr(body, name) for times, body in pairs)
-                      for name in ("issue", "multiplies", "bytes", "shared"))), \
-            sum(times for times, body in pairs if body.is_load)
+        rounds = self._rounds(ran)
+        return Cost(*(self._sum(name, rounds) for name in _SUMMED)), self._sum("is_load", rounds)
 
     def _rounds(self, ran: Counts) -> list[float]:
         """How often each of the assembly's loops runs.
@@ -178,21 +155,15 @@ class _Kernel:
         wrong = sum(i in source and parent in source
                     and source[parent] not in _around(ran.loops, source[i])
                     for i, parent in enumerate(self._parents) if parent is not None)
-        multiplies, loaded = (
-            sum(times * getattr(body, name) for times, body in zip((*rounds, 1.0), self._bodies))
-            for name in ("multiplies", "bytes"))
+        multiplies, loaded = (self._sum(name, rounds) for name in ("multiplies", "bytes"))
         return (abs(math.log((multiplies + 8) / (ran.multiplies + 8)))
                 + 0.05 * abs(math.log((loaded + 16) / (ran.loaded + 16)))
                 + 0.3 * wrong - 1e-6 * sum(math.log(1 + times) for times in rounds))
 
 
 def _around(loops: tuple[Loop, ...], index: int) -> set[int]:
-    found: set[int] = set()
     parent = loops[index].parent
-    while parent is not None:
-        found.add(parent)
-        parent = loops[parent].parent
-    return found
+    return set() if parent is None else {parent, *_around(loops, parent)}
 
 
 def _bounds(has: Hardware, pipeline: Pipeline, groups: tuple[int, int, int], ran: Counts,
@@ -200,24 +171,20 @@ def _bounds(has: Hardware, pipeline: Pipeline, groups: tuple[int, int, int], ran
     wave = has.wave or pipeline.subgroup
     number = math.prod(groups)
     waves, simds = number * -(-ran.invocations // wave), has.cores * has.simds
+    fitting = dict(has.waves).get(pipeline.occupancy, pipeline.occupancy) or 1
     issue = cost.issue * wave / has.lanes
     of_core = -(-number // has.cores) * ran.invocations
     clocks = {
         "arithmetic": -(-waves // simds) * issue,
         "memory": of_core * cost.bytes / has.bytes,
         "shared memory": of_core * cost.shared / has.shared_bytes,
-        "latency": (-(-waves // (simds * has.fitting(pipeline.occupancy)))
-                    * (waits * has.load_clocks + issue))}
+        "latency": -(-waves // (simds * fitting)) * (waits * has.load_clocks + issue)}
     return {name: count / has.ghz / 1e9 for name, count in clocks.items()}
 
 
 def costs_of(device: str, found: Capture) -> dict[str, list[Dispatch]]:
-    """The dispatches of each run of a program with their modelled times.
-
-    Args:
-        device: one of `HARDWARE`.
-        found: with the compiler's code.
-    """
+    """The dispatches of each run of a program, captured with the compiler's code, with their
+    modelled times on one of `HARDWARE`."""
     pipelines = {(pipeline.module, pipeline.constants): pipeline
                  for pipeline in map(pipeline_of, found.pipelines) if not pipeline.failed}
     read = READERS[device.partition("-")[0]]

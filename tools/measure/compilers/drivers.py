@@ -24,27 +24,16 @@ LAYER = "VK_LAYER_VKRT_pipelines"
 
 @dataclass(frozen=True)
 class Capture:
-    """What became of a program on a device.
+    """What became of a program on a device."""
 
-    Attributes:
-        driver: its name and version; empty where it did not start.
-        pipelines: the layer's line of each.
-        runs: by name, dispatches as `load_program.py` prints them.
-        error: what ended the program, empty where it ran.
-    """
-
-    driver: str
-    pipelines: list[dict[str, Any]]
-    runs: dict[str, list[list[Any]]]
-    error: str
+    driver: str  # its name and version; empty where it did not start
+    pipelines: list[dict[str, Any]]  # the layer's line of each
+    runs: dict[str, list[list[Any]]]  # by name, dispatches as `load_program.py` prints them
+    error: str  # what ended the program, empty where it ran
 
 
 def as_gpu() -> str:
-    """The command that runs another one on a device's driver.
-
-    Raises:
-        SystemExit: VKRT_GPU_DRIVERS does not name a folder that has it.
-    """
+    """The command that runs another one on a device's driver."""
     command = os.path.join(os.environ.get("VKRT_GPU_DRIVERS", ""), "as-gpu")
     if not os.access(command, os.X_OK):
         raise SystemExit(f"VKRT_GPU_DRIVERS names the folder of the command as-gpu; {command!r} is "
@@ -62,11 +51,7 @@ def device_names() -> tuple[str, ...]:
 
 @cache
 def _layer_folder() -> str:
-    """The folder of the layer and its manifest, compiled.
-
-    Raises:
-        SystemExit: there is no C compiler.
-    """
+    """The folder of the layer and its manifest, compiled."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise SystemExit("the layer that asks compilers needs a C compiler, cc")
@@ -82,12 +67,8 @@ def _layer_folder() -> str:
 
 
 def capture(device: str, model: str, options: list[str], code: bool = False) -> Capture:
-    """Loads and runs a program, its kernels compiled with nothing cached.
-
-    Args:
-        options: of the load, as NAME=VALUE.
-        code: whether the lines of pipelines have the compiler's code, which takes it more time.
-    """
+    """Loads a program, with options as NAME=VALUE, and runs it, its kernels compiled with nothing
+    cached; with `code` the lines of pipelines have the compiler's code, which takes more time."""
     with tempfile.TemporaryDirectory(prefix="vkrt-gpu-cost-") as folder:
         lines = Path(folder, "pipelines")
         lines.touch()

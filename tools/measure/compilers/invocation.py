@@ -7,79 +7,47 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, reduce
+from math import prod
+from operator import getitem
+from statistics import fmean
 from typing import Any
 
+from compilers import shader_module as spirv
 from compilers.arithmetic import EXTENDED, EXTRACT, INSERT, SHUFFLE, evaluate, signed
-from compilers.shader_module import (
-    ACCESS_CHAIN,
-    ARRAY,
-    ARRAY_STRIDE,
-    BRANCH,
-    BRANCH_IF,
-    BUILTIN,
-    CONSTANTS,
-    FUNCTION,
-    INPUT,
-    LOAD,
-    PHI,
-    PRIVATE,
-    PUSH_CONSTANT,
-    RETURN,
-    STORE,
-    STRUCT,
-    SWITCH,
-    VARIABLE,
-    VECTOR,
-    WORKGROUP,
-    ShaderModule,
-)
+from compilers.shader_module import ShaderModule
 from vkrt.shader.spirv import Instruction
 
 # The places of workgroups in a dispatch, as parts of it: spread, and in no step with tiles
 _PLACES = tuple(tuple(k * step % 1 for step in (0.8191725, 0.6710436, 0.5497005))
                 for k in range(1, 8))
 _MOST_STEPS = 30_000_000
+# Where the ids are that an instruction reads, with literals or labels beside them
+_IDS = {EXTENDED: slice(4, None), EXTRACT: slice(2, 3), INSERT: slice(2, 4), SHUFFLE: slice(2, 4),
+        spirv.PHI: slice(2, None, 2)}
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a shader.
+    """A loop of a shader."""
 
-    Attributes:
-        parent: index of the loop around it, or None.
-        rounds: how often its body runs, altogether; 0 where it is never reached.
-    """
-
-    parent: int | None
-    rounds: float
+    parent: int | None  # index of the loop around it
+    rounds: float  # how often its body runs, altogether; 0 where it is never reached
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What an invocation does, on the average.
+    """What an invocation does, on the average."""
 
-    Attributes:
-        invocations: of a workgroup.
-        loops: in the order of the code.
-        multiplies: of floats.
-        loaded: bytes from images and buffers.
-    """
-
-    invocations: int
-    loops: tuple[Loop, ...]
-    multiplies: float
-    loaded: float
+    invocations: int  # of a workgroup
+    loops: tuple[Loop, ...]  # in the order of the code
+    multiplies: float  # of floats
+    loaded: float  # bytes from images and buffers
 
 
 class _Slice:
-    """What the branches of a module depend on.
-
-    Attributes:
-        needed: result ids.
-        steps: by label, the instructions to execute.
-        parents: label of a loop's header -> that of the loop around it, in the order of the code.
-    """
+    """What the branches of a module depend on: the ids of results, and by label the instructions to
+    execute (`steps`)."""
 
     def __init__(self, module: ShaderModule):
         self.module = module
@@ -88,9 +56,9 @@ class _Slice:
         stores: dict[int, list[int]] = {}
         for block in module.blocks.values():
             for opcode, _, operands in block.instructions:
-                if opcode in (BRANCH_IF, SWITCH):
+                if opcode in (spirv.BRANCH_IF, spirv.SWITCH):
                     work.append(operands[0])
-                elif opcode == STORE:
+                elif opcode == spirv.STORE:
                     stores.setdefault(self._variable(operands[0]), []).extend(operands[:2])
         while work:
             found = work.pop()
@@ -102,36 +70,28 @@ class _Slice:
                       for label, block in module.blocks.items()}
 
     def _variable(self, pointer: int) -> int:
-        while self.module.definitions[pointer].opcode == ACCESS_CHAIN:
+        while self.module.definitions[pointer].opcode == spirv.ACCESS_CHAIN:
             pointer = self.module.definitions[pointer].operands[2]
         return pointer
 
     def _read_by(self, result: int) -> tuple[int, ...]:
         """The ids that an instruction reads, without its literals."""
         definition = self.module.definitions.get(result)
-        if definition is None or definition.opcode in (VARIABLE, *CONSTANTS):
+        if definition is None or definition.opcode in (spirv.VARIABLE, *spirv.CONSTANTS):
             return ()
-        opcode, _, operands = definition
-        if opcode == EXTENDED:
-            return operands[4:]
-        if opcode == PHI:
-            return operands[2::2]
-        if opcode == EXTRACT:
-            return operands[2:3]
-        if opcode in (INSERT, SHUFFLE):
-            return operands[2:4]
-        return operands[2:]
+        return definition.operands[_IDS.get(definition.opcode, slice(2, None))]
 
     def _is_step(self, instruction: Instruction) -> bool:
         opcode, _, operands = instruction
-        if opcode == STORE:
+        if opcode == spirv.STORE:
             return self._variable(operands[0]) in self.needed
-        return BRANCH <= opcode <= RETURN or (
+        return spirv.BRANCH <= opcode <= spirv.RETURN or (
             len(operands) > 1 and operands[1] in self.needed
             and self.module.definitions.get(operands[1]) is instruction)
 
     @cached_property
     def parents(self) -> dict[int, int | None]:
+        """By the label of a loop's header that of the loop around it, in the order of the code."""
         found: dict[int, int | None] = {}
         inside: list[tuple[int, int]] = []  # (label behind it, header)
         for label, block in self.module.blocks.items():
@@ -144,12 +104,7 @@ class _Slice:
 
 
 class _Invocation:
-    """One run of the first invocation of a workgroup.
-
-    Attributes:
-        blocks: how often each ran, by label.
-        again: how often a loop's header was reached from within the loop.
-    """
+    """One run of the first invocation of a workgroup."""
 
     def __init__(self, part: _Slice, push: bytes, groups: tuple[int, ...], group: tuple[int, ...]):
         self.module, self.part, self.push = part.module, part, push
@@ -158,14 +113,14 @@ class _Invocation:
                         28: [g * n for g, n in zip(group, size)], 36: 64}
         self._values: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
-        self.blocks: Counter[int] = Counter()
-        self.again: Counter[int] = Counter()
+        self.blocks: Counter[int] = Counter()  # how often each ran, by label
+        self.again: Counter[int] = Counter()  # how often a loop's header was reached from within it
         self._run()
 
     def _run(self) -> None:
-        label, before, steps = next(iter(self.module.blocks)), -1, 0
+        label, before = next(iter(self.module.blocks)), -1
         inside: list[int] = []  # headers of the loops that we are in
-        while True:
+        for _ in range(_MOST_STEPS):
             block = self.module.blocks[label]
             while inside and self.module.blocks[inside[-1]].merge == label:
                 inside.pop()
@@ -179,33 +134,31 @@ class _Invocation:
             if following is None:
                 return
             label, before = following, label
-            steps += 1
-            if steps > _MOST_STEPS:
-                raise RuntimeError(f"more than {_MOST_STEPS} blocks of one invocation")
+        raise RuntimeError(f"more than {_MOST_STEPS} blocks of one invocation")
 
     def _block(self, steps: list[Instruction], before: int) -> int | None:
         """Executes a block behind another; the label of the next one, None at the end."""
         values, merged = self._values, {}
         for opcode, _, operands in steps:
-            if opcode == PHI:
+            if opcode == spirv.PHI:
                 pairs = dict(zip(operands[3::2], operands[2::2]))
                 merged[operands[1]] = self._value(pairs[before])
                 continue
             if merged:
                 values.update(merged)
                 merged = {}
-            if opcode == BRANCH:
+            if opcode == spirv.BRANCH:
                 return operands[0]
-            if opcode == BRANCH_IF:
+            if opcode == spirv.BRANCH_IF:
                 return operands[1] if self._value(operands[0]) else operands[2]
-            if opcode == SWITCH:
+            if opcode == spirv.SWITCH:
                 cases = dict(zip(map(signed, operands[2::2]), operands[3::2]))
                 return cases.get(self._value(operands[0]), operands[1])
-            if opcode == STORE:
+            if opcode == spirv.STORE:
                 self._store(*self._place(operands[0]), self._value(operands[1]))
-            elif opcode == LOAD:
+            elif opcode == spirv.LOAD:
                 values[operands[1]] = self._load(*self._place(operands[2]), operands[0])
-            elif opcode not in (VARIABLE, ACCESS_CHAIN, RETURN):
+            elif opcode not in (spirv.VARIABLE, spirv.ACCESS_CHAIN, spirv.RETURN):
                 values[operands[1]] = evaluate(opcode, operands[2:], self._value,
                                                self.module.zero(operands[0]))
         return None
@@ -214,16 +167,14 @@ class _Invocation:
         if result in self._values:
             return self._values[result]
         definition = self.module.definitions[result]
-        if definition.opcode in CONSTANTS:
+        if definition.opcode in spirv.CONSTANTS:
             return self.module.constant(result)
         return self.module.zero(self.module.type_of[result])
-
-    # Memory
 
     def _place(self, pointer: int) -> tuple[int, list[int]]:
         """The variable that a pointer points into, and the way within it."""
         opcode, _, operands = self.module.definitions[pointer]
-        if opcode != ACCESS_CHAIN:
+        if opcode != spirv.ACCESS_CHAIN:
             return pointer, []
         variable, way = self._place(operands[2])
         return variable, [*way, *map(self._value, operands[3:])]
@@ -236,25 +187,22 @@ class _Invocation:
         return self._memory[variable]
 
     def _store(self, variable: int, way: list[int], value: Any) -> None:
-        if not way:
+        if way:
+            reduce(getitem, way[:-1], self._own(variable))[way[-1]] = value
+        else:
             self._memory[variable] = list(value) if isinstance(value, list) else value
-            return
-        content = self._own(variable)
-        for index in way[:-1]:
-            content = content[index]
-        content[way[-1]] = value
 
     def _load(self, variable: int, way: list[int], type_id: int) -> Any:
         definition = self.module.definitions[variable]
-        if definition.opcode != VARIABLE:
+        if definition.opcode != spirv.VARIABLE:
             return self.module.zero(type_id)
         storage = definition.operands[2]
-        if storage in (WORKGROUP, PRIVATE, FUNCTION):
+        if storage in (spirv.WORKGROUP, spirv.PRIVATE, spirv.FUNCTION):
             content = self._own(variable)
-        elif storage == INPUT:
-            builtin = self.module.decorations.get(variable, {}).get(BUILTIN, (0,))[0]
+        elif storage == spirv.INPUT:
+            builtin, = self.module.decorations.get(variable, {}).get(spirv.BUILTIN, (0,))
             content = self._inputs.get(builtin, 0)
-        elif storage == PUSH_CONSTANT:
+        elif storage == spirv.PUSH_CONSTANT:
             return self._pushed(self.module.types[definition.operands[0]].operands[2], way)
         else:
             return self.module.zero(type_id)
@@ -266,54 +214,41 @@ class _Invocation:
         """A push constant, or a vector of them."""
         module = self.module
         opcode, _, operands = module.types[type_id]
-        if opcode == VECTOR and not way:
+        if opcode == spirv.VECTOR and not way:
             return [self._pushed(type_id, [i], offset) for i in range(operands[2])]
         if not way:
             return module.number(type_id, self.push[offset:offset + 4].ljust(4, b"\0"))
-        index = way[0]
-        if opcode == STRUCT:
-            return self._pushed(operands[1 + index], way[1:],
-                                offset + module.offsets[type_id, index])
-        stride = (module.decorations[type_id][ARRAY_STRIDE][0] if opcode == ARRAY
+        index, *rest = way
+        if opcode == spirv.STRUCT:
+            return self._pushed(operands[1 + index], rest, offset + module.offsets[type_id, index])
+        stride = (module.decorations[type_id][spirv.ARRAY_STRIDE][0] if opcode == spirv.ARRAY
                   else module.width(operands[1]))
-        return self._pushed(operands[1], way[1:], offset + index * stride)
+        return self._pushed(operands[1], rest, offset + index * stride)
 
 
-@lru_cache(None)
+@cache
 def _slice(code: bytes, constants: tuple[tuple[int, int], ...]) -> _Slice:
     return _Slice(ShaderModule(code, constants))
 
 
-@lru_cache(None)
+@cache
 def counts(code: bytes, constants: tuple[tuple[int, int], ...], push: bytes,
            groups: tuple[int, ...]) -> Counts:
-    """What an invocation of a dispatch does, the mean of those that are followed.
-
-    Args:
-        code: SPIR-V.
-        constants: (id, value) of specialization constants.
-        push: push constants.
-        groups: workgroups (x, y, z).
-    """
+    """What an invocation of a dispatch of SPIR-V does, the mean of those that are followed."""
     part = _slice(code, constants)
     module = part.module
     runs: list[_Invocation] = []
     for places in _PLACES:
-        group = tuple(int(count * place) for count, place in zip(groups, places))
-        runs.append(_Invocation(part, push, groups, group))
+        runs.append(_Invocation(part, push, groups, tuple(
+            int(count * place) for count, place in zip(groups, places))))
         if len(runs) == 3 and all(run.blocks == runs[0].blocks for run in runs):
             break
+    ran = {label: fmean(run.blocks[label] for run in runs) for label in module.blocks}
     headers = list(part.parents)
-    mean: dict[int, float] = {}
-    for header in headers:
-        rounds = sum(run.again[header] for run in runs) / len(runs)
-        reached = any(run.blocks[header] for run in runs)
-        mean[header] = max(rounds, 1.0) if reached else 0.0
-    ran = {label: sum(run.blocks[label] for run in runs) / len(runs) for label in module.blocks}
-    x, y, z = module.local_size
+    loops = [Loop(None if parent is None else headers.index(parent),
+                  max(fmean(run.again[header] for run in runs), 1.0) if ran[header] else 0.0)
+             for header, parent in part.parents.items()]
     return Counts(
-        x * y * z,
-        tuple(Loop(None if parent is None else headers.index(parent), mean[header])
-              for header, parent in part.parents.items()),
+        prod(module.local_size), tuple(loops),
         sum(ran[label] * block.multiplies for label, block in module.blocks.items()),
         sum(ran[label] * block.loaded for label, block in module.blocks.items()))

@@ -38,11 +38,8 @@ def dispatches_of(plan: ExecutionPlan) -> Iterator[list[Any]]:
 
 
 def plans_of(program: vkrt.Program, prompt: int | None) -> dict[str, ExecutionPlan]:
-    """The plans of the runs that a program had, by the names of these.
-
-    Args:
-        prompt: tokens that a language program has read; None for any other program.
-    """
+    """The plans of the runs that a program had, by the names of these; a language program has read
+    so many tokens of a prompt."""
     plans = [instance.plan for instance in program.load_method("forward")._loaded.instances]
     if prompt is None:
         return {"run": plans[-1].execution}

@@ -39,12 +39,11 @@ static struct {
 static int module_count;
 
 /* Looked up once: loaders do not look up in several threads at a time. */
+#define EACH(F) F(CreateShaderModule) F(CreateComputePipelines) F(GetPipelineExecutablePropertiesKHR) \
+  F(GetPipelineExecutableStatisticsKHR) F(GetPipelineExecutableInternalRepresentationsKHR)
+#define FIELD(name) PFN_vk##name name;
 static struct {
-  PFN_vkCreateShaderModule CreateShaderModule;
-  PFN_vkCreateComputePipelines CreateComputePipelines;
-  PFN_vkGetPipelineExecutablePropertiesKHR GetPipelineExecutablePropertiesKHR;
-  PFN_vkGetPipelineExecutableStatisticsKHR GetPipelineExecutableStatisticsKHR;
-  PFN_vkGetPipelineExecutableInternalRepresentationsKHR GetPipelineExecutableInternalRepresentationsKHR;
+  EACH(FIELD)
 } vk;
 
 /* FNV-1a, which compilers/statistics.py computes too */
@@ -255,9 +254,7 @@ static VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice physical, const VkDevic
   free(names);
   if (result) return result;
 #define LOOK_UP(name) vk.name = (PFN_vk##name)next_device(*made, "vk" #name);
-  LOOK_UP(CreateShaderModule) LOOK_UP(CreateComputePipelines)
-  LOOK_UP(GetPipelineExecutablePropertiesKHR) LOOK_UP(GetPipelineExecutableStatisticsKHR)
-  LOOK_UP(GetPipelineExecutableInternalRepresentationsKHR)
+  EACH(LOOK_UP)
   return VK_SUCCESS;
 }
 

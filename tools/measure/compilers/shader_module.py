@@ -1,23 +1,22 @@
 """A compute shader's SPIR-V as an interpreter needs it: blocks, types, constants, loops.
 
 Opcodes and decorations have the numbers of the SPIR-V specification. Modules are those of vkrt's
-shader library: one function, in which glslc's optimizer has put all others.
+shader library: without matrices, with a constant of the workgroup's size, and of one function, in
+which glslc's optimizer has put all others.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from compilers.arithmetic import EXTENDED, evaluate, signed
 from vkrt.shader.spirv import Instruction, instructions, words_of
 
-EXECUTION_MODE_ID, LOCAL_SIZE_ID = 331, 38
-EXECUTION_MODE, LOCAL_SIZE = 16, 17
-BOOL, INT, FLOAT, VECTOR, MATRIX, IMAGE, ARRAY, STRUCT, POINTER = 20, 21, 22, 23, 24, 25, 28, 30, 32
-TRUE, FALSE, CONSTANT, COMPOSITE, NULL = 41, 42, 43, 44, 46
+BOOL, INT, FLOAT, VECTOR, ARRAY, STRUCT = 20, 21, 22, 23, 28, 30
+TRUE, FALSE, CONSTANT, COMPOSITE = 41, 42, 43, 44
 SPEC_TRUE, SPEC_FALSE, SPEC_CONSTANT, SPEC_COMPOSITE, SPEC_OP = 48, 49, 50, 51, 52
 CONSTANTS = range(TRUE, SPEC_OP + 1)
 VARIABLE, LOAD, STORE, ACCESS_CHAIN = 59, 61, 62, 65
@@ -26,6 +25,7 @@ PHI, LOOP_MERGE, LABEL = 245, 246, 248
 BRANCH, BRANCH_IF, SWITCH, RETURN = 249, 250, 251, 253
 SPEC_ID, ARRAY_STRIDE, BUILTIN, OFFSET = 1, 6, 11, 35
 WORKGROUP_SIZE = 25
+DECORATE, MEMBER_DECORATE = 71, 72
 # Storage classes
 INPUT, UNIFORM, WORKGROUP, PRIVATE, FUNCTION, PUSH_CONSTANT, STORAGE_BUFFER = 1, 2, 4, 6, 7, 9, 12
 # Instructions without a result: OpNop, stores, barriers, control flow
@@ -36,44 +36,26 @@ _MULTIPLIES, _DOT, _FMA = (133, 142), 148, 50
 
 @dataclass
 class Block:
-    """A basic block.
+    """A basic block."""
 
-    Attributes:
-        merge: label behind the loop that begins here, or None.
-        multiplies: of floats, by component.
-        loaded: bytes from images and buffers.
-    """
-
-    merge: int | None = None
+    merge: int | None = None  # label behind the loop that begins here
     instructions: list[Instruction] = field(default_factory=list)
-    multiplies: int = 0
-    loaded: int = 0
+    multiplies: int = 0  # of floats, by component
+    loaded: int = 0  # bytes from images and buffers
 
 
 class ShaderModule:
-    """A module with the values of its specialization constants.
-
-    Args:
-        code: SPIR-V.
-        constants: (id, 32-bit value) of specialization constants; the others keep their defaults.
-
-    Attributes:
-        blocks: by label, in the order of the module.
-        types, definitions: instructions by result id.
-        type_of: type ids by result id.
-    """
+    """A module of SPIR-V with the values of its specialization constants: (id, 32 bits); those that
+    are not given keep their defaults."""
 
     def __init__(self, code: bytes, constants: tuple[tuple[int, int], ...]):
         self.given = dict(constants)
-        self.types: dict[int, Instruction] = {}
+        self.types: dict[int, Instruction] = {}  # by result id, as the next two
         self.definitions: dict[int, Instruction] = {}
-        self.type_of: dict[int, int] = {}
-        self.blocks: dict[int, Block] = {}
+        self.type_of: dict[int, int] = {}  # ids of types
+        self.blocks: dict[int, Block] = {}  # by label, in the order of the module
         self.decorations: dict[int, dict[int, tuple[int, ...]]] = {}
         self.offsets: dict[tuple[int, int], int] = {}  # of members: (struct, member) -> bytes
-        self._size_ids: tuple[int, ...] | None = None
-        self._size: tuple[int, ...] = (1, 1, 1)
-        self._constants: dict[int, Any] = {}
         block = None
         for instruction in instructions(words_of(code)):
             opcode, _, operands = instruction
@@ -86,14 +68,10 @@ class ShaderModule:
 
     def _declare(self, instruction: Instruction) -> None:
         opcode, _, operands = instruction
-        if opcode == 71:
+        if opcode == DECORATE:
             self.decorations.setdefault(operands[0], {})[operands[1]] = operands[2:]
-        elif opcode == 72 and operands[2] == OFFSET:
+        elif opcode == MEMBER_DECORATE and operands[2] == OFFSET:
             self.offsets[operands[0], operands[1]] = operands[3]
-        elif opcode == EXECUTION_MODE and operands[1] == LOCAL_SIZE:
-            self._size = operands[2:5]
-        elif opcode == EXECUTION_MODE_ID and operands[1] == LOCAL_SIZE_ID:
-            self._size_ids = operands[2:5]
         elif 19 <= opcode <= 39:
             self.types[operands[0]] = instruction
         elif opcode in CONSTANTS or opcode in (1, VARIABLE):
@@ -122,44 +100,31 @@ class ShaderModule:
     def components(self, type_id: int) -> int:
         """How many numbers a value of a type is."""
         opcode, _, operands = self.types[type_id]
-        if opcode in (VECTOR, MATRIX):
-            return operands[2] * self.components(operands[1])
-        return 1
+        return operands[2] if opcode == VECTOR else 1
 
     def width(self, type_id: int) -> int:
         """Bytes of a scalar or vector."""
         opcode, _, operands = self.types[type_id]
-        if opcode in (INT, FLOAT):
-            return operands[1] // 8
-        if opcode in (VECTOR, MATRIX):
+        if opcode == VECTOR:
             return operands[2] * self.width(operands[1])
-        return 4
+        return operands[1] // 8 if opcode in (INT, FLOAT) else 4
 
     def zero(self, type_id: int) -> Any:
         """The value of a type whose bits are zero; a list for one of several parts."""
         opcode, _, operands = self.types.get(type_id, (INT, 0, ()))
-        if opcode == BOOL:
-            return False
-        if opcode == FLOAT:
-            return 0.0
-        if opcode in (VECTOR, MATRIX):
-            return [self.zero(operands[1]) for _ in range(operands[2])]
-        if opcode == ARRAY:
-            return [self.zero(operands[1]) for _ in range(self.constant(operands[2]))]
+        if opcode in (VECTOR, ARRAY):
+            count = self.constant(operands[2]) if opcode == ARRAY else operands[2]
+            return [self.zero(operands[1]) for _ in range(count)]
         if opcode == STRUCT:
             return [self.zero(member) for member in operands[1:]]
-        return 0
+        return {BOOL: False, FLOAT: 0.0}.get(opcode, 0)
 
+    @cache  # noqa: B019 (modules are few, and kept)
     def constant(self, constant: int) -> Any:
         """The value of a constant, by its id."""
-        if constant not in self._constants:
-            self._constants[constant] = self._evaluate(constant)
-        return self._constants[constant]
-
-    def _evaluate(self, constant: int) -> Any:
         opcode, _, operands = self.definitions[constant]
-        number = self.decorations.get(constant, {}).get(SPEC_ID, (None,))[0]
-        given = self.given.get(number) if number is not None else None
+        number, = self.decorations.get(constant, {}).get(SPEC_ID, (-1,))
+        given = self.given.get(number)
         if opcode in (TRUE, FALSE, SPEC_TRUE, SPEC_FALSE):
             return opcode in (TRUE, SPEC_TRUE) if given is None else bool(given)
         if opcode in (CONSTANT, SPEC_CONSTANT):
@@ -181,9 +146,5 @@ class ShaderModule:
     @cached_property
     def local_size(self) -> tuple[int, ...]:
         """Invocations of a workgroup, in three dimensions."""
-        for constant, marks in self.decorations.items():
-            if marks.get(BUILTIN) == (WORKGROUP_SIZE,):
-                return tuple(self.constant(constant))
-        if self._size_ids is not None:
-            return tuple(self.constant(part) for part in self._size_ids)
-        return self._size
+        return tuple(next(self.constant(constant) for constant, marks in self.decorations.items()
+                          if marks.get(BUILTIN) == (WORKGROUP_SIZE,)))

@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from vkrt.runtime.pruning import pruned
+
 from compilers.drivers import Capture
+from vkrt.shader import shader_library
 
 # Names of figures, of which a driver has one
 _SPILLS = ("STP Count", "Spilled VGPRs", "Spill Count", "Spill Size", "spills")
@@ -27,43 +30,28 @@ _INSTRUCTIONS = ("Instruction Count", "Instructions", "inst")
 _PRINTED = (re.compile(r"(?P<inst>\d+) inst\b"), re.compile(r"(?P<threads>\d+) threads\b"),
             re.compile(r"(?P<spills>\d+):\d+ spills:fills"))
 
-Constants = tuple[tuple[int, int], ...]
+Constants = tuple[tuple[int, int], ...]  # (id, value)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline as its driver describes it.
+    """A pipeline as its driver describes it."""
 
-    Attributes:
-        module: digest of the shader's code.
-        constants: (id, value) of specialization constants.
-        name: of the shader, with its constants; the digest where no shader has it.
-        failed: the VkResult of its creation, 0 where it was made.
-        cpu_ms: what that took.
-        spills, occupancy, instructions: see above.
-        subgroup: lanes of a wave, as the driver says.
-        code: the compiler's, where it was asked for.
-    """
-
-    module: str
-    constants: Constants
-    name: str
-    failed: int
+    module: str  # digest of the shader's code
+    constants: Constants  # specialization constants
+    name: str  # of the shader, with its constants; the digest where no shader has it
+    failed: int  # the VkResult of its creation, 0 where it was made
     cpu_ms: float
     spills: int
     occupancy: int
     instructions: int
-    subgroup: int
-    code: str
+    subgroup: int  # lanes of a wave
+    code: str  # the compiler's, where it was asked for
 
 
 @cache
 def pruned_code(name: str, constants: Constants) -> bytes:
     """The code of a shader without what its constants never reach, as drivers get it."""
-    from vkrt.runtime.pruning import pruned
-
-    from vkrt.shader import shader_library
-
     return bytes(pruned(shader_library().get(name).spirv, constants))
 
 
@@ -78,8 +66,6 @@ def digest_of(name: str, constants: Constants) -> str:
 
 @cache
 def _name_of(module: str, nbytes: int, constants: Constants) -> str:
-    from vkrt.shader import shader_library
-
     numbers = {number for number, _ in constants}
     shaders = shader_library()
     for name in shaders:

@@ -19,31 +19,22 @@ from compilers.statistics import summary_of
 DEVICES = ("adreno-630", "adreno-740", "radeon-polaris10", "radeon-navi21", "intel-skl",
            "intel-tgl", "intel-dg2", "mali-g52-vk1.1", "mali-g610", "raspberry-pi-4",
            "raspberry-pi-5")
-# Beginning of a program's name -> device -> milliseconds of ncnn by this model
-NCNN = {
-    "efficientnet-lite0": {
-        "adreno-630": 35.9, "adreno-740": 3.88, "mali-g610": 6.18, "intel-tgl": 5.04,
-        "radeon-polaris10": 1.11, "raspberry-pi-4": 182, "raspberry-pi-5": 67.9},
-    "mobilenet_v2-": {
-        "adreno-630": 24.7, "adreno-740": 3.01, "mali-g610": 4.75, "intel-tgl": 4.30,
-        "radeon-polaris10": 0.87, "raspberry-pi-4": 132, "raspberry-pi-5": 48.8},
-    "resnet18-": {
-        "adreno-630": 64.3, "adreno-740": 7.01, "mali-g610": 13.7, "intel-tgl": 7.28,
-        "radeon-polaris10": 1.06, "raspberry-pi-4": 344, "raspberry-pi-5": 129},
-    "realesr-animevideov3": {
-        "adreno-630": 33.9, "adreno-740": 3.46, "mali-g610": 9.90, "intel-tgl": 6.44,
-        "radeon-polaris10": 0.52, "raspberry-pi-4": 233, "raspberry-pi-5": 84.7},
-    "vit_tiny-": {
-        "adreno-630": 83.1, "adreno-740": 22.8, "mali-g610": 58.3, "intel-tgl": 30.5,
-        "radeon-polaris10": 7.24, "raspberry-pi-5": 385}}
+# Beginning of a program's name -> device -> milliseconds of ncnn by this model; vit_tiny has
+# none on the last device
+_MEASURED = ("adreno-630", "adreno-740", "mali-g610", "intel-tgl", "radeon-polaris10",
+             "raspberry-pi-5", "raspberry-pi-4")
+NCNN = {name: dict(zip(_MEASURED, times)) for name, times in {
+    "efficientnet-lite0": (35.9, 3.88, 6.18, 5.04, 1.11, 67.9, 182),
+    "mobilenet_v2-": (24.7, 3.01, 4.75, 4.30, 0.87, 48.8, 132),
+    "resnet18-": (64.3, 7.01, 13.7, 7.28, 1.06, 129, 344),
+    "realesr-animevideov3": (33.9, 3.46, 9.90, 6.44, 0.52, 84.7, 233),
+    "vit_tiny-": (83.1, 22.8, 58.3, 30.5, 7.24, 385),
+}.items()}
 
 
 def cell_of(device: str, model: str, options: list[str]) -> dict[str, Any]:
-    """What becomes of a program on a device: its summary, and the milliseconds of each run.
-
-    Args:
-        options: of the load, as NAME=VALUE.
-    """
+    """What becomes of a program on a device, loaded with options (NAME=VALUE): its summary, and the
+    milliseconds of each run."""
     found = summary_of(capture(device, model, options))
     runs: dict[str, float] = {}
     if device in HARDWARE and not found["error"]:

@@ -71,13 +71,8 @@ def find_python(newest: tuple[int, int] | None) -> str:
 
 
 def make(name: str, folder: Path, base: str | None = None) -> str:
-    """The interpreter of an environment, which is made if it is not there.
-
-    Args:
-        name: one of `ENVIRONMENTS`.
-        folder: of all environments.
-        base: an interpreter whose packages are used; only what it lacks is installed.
-    """
+    """The interpreter of one of `ENVIRONMENTS`, which is made in a folder if it is not there: of
+    the packages of another interpreter, `base`, only what it lacks is installed."""
     wanted = ENVIRONMENTS[name]
     place = folder / name
     python, stamp = place / "bin" / "python", place / "made-of"
@@ -110,9 +105,11 @@ def vkrt() -> str:
     return python
 
 
-def build(source: Path, folder: Path) -> str:
-    """The program of a host in C that links vkrt's library, built below a folder."""
-    flags = run([vkrt(), "-m", "vkrt.capi.config", "--cflags", "--libs"], "vkrt-config").split()
+def build(source: Path, folder: Path, python: str) -> str:
+    """The program of a host in C that links the library of an interpreter's vkrt, built below a
+    folder."""
+    flags = run([python, "-I", "-m", "vkrt.capi.config", "--cflags", "--libs"],
+                "vkrt-config").split()
     folder.mkdir(parents=True, exist_ok=True)
     host = folder / source.stem
     run(["cc", "-O2", str(source), "-o", str(host), *flags], "cc")

@@ -16,10 +16,6 @@ import torch
 from exporting import lower
 
 
-def write_vulkan(module, x, path):
-    path.write_bytes(lower(module, (x,)))
-
-
 def write_xnnpack(module, x, path):
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import to_edge_transform_and_lower
@@ -29,25 +25,14 @@ def write_xnnpack(module, x, path):
     path.write_bytes(edge.to_executorch().buffer)
 
 
-def write_onnx(module, x, path):
-    torch.onnx.export(module, (x,), path, input_names=["x"], output_names=["y"], dynamo=False)
-
-
-def write_traced(module, x, path):
-    torch.jit.save(torch.jit.trace(module, x), str(path))
-
-
-def write_weights(module, x, path):
-    torch.save(module.state_dict(), path)
-
-
 # file -> what writes it
 FORMATS = {
-    "vulkan.pte": write_vulkan,
+    "vulkan.pte": lambda module, x, path: path.write_bytes(lower(module, (x,))),
     "xnnpack.pte": write_xnnpack,
-    "model.onnx": write_onnx,
-    "traced.pt": write_traced,
-    "weights.pt": write_weights,
+    "model.onnx": lambda module, x, path: torch.onnx.export(
+        module, (x,), path, input_names=["x"], output_names=["y"], dynamo=False),
+    "traced.pt": lambda module, x, path: torch.jit.save(torch.jit.trace(module, x), str(path)),
+    "weights.pt": lambda module, x, path: torch.save(module.state_dict(), path),
 }
 
 

@@ -64,11 +64,7 @@ def table(result: dict[str, Any], title: str) -> list[str]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The whole report.
-
-    Args:
-        result: what `bench_peers.py --json` writes.
-    """
+    """The whole report of what `bench_peers.py --json` writes."""
     facts = result["facts"]
     versions = ", ".join(f"{peer} {version}" for peer, version in facts["versions"].items())
     devices = "; ".join(f"{device} ({', '.join(peers)})"

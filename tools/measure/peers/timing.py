@@ -10,6 +10,8 @@ import gc
 import json
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -24,15 +26,6 @@ def memory(figure):
         return None
 
 
-def forget_high_water():
-    """Lets the high-water mark begin at what is resident now, where the system can do that."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
-            file.write("5")
-    except OSError:
-        pass
-
-
 def now():
     """Milliseconds by the clock, and of all threads' CPU time."""
     return time.perf_counter() * 1e3, time.process_time() * 1e3
@@ -42,15 +35,15 @@ def measure(load, facts):
     """Loads and runs the model of the command line.
 
     Args:
-        load: called with the model's path and the number of threads; returns a function from an
-            input array to the output array.
-        facts: a dictionary that is printed with the figures: the version, the device. Read at the
-            end, so that `load` may add to it.
+        load: from the model's path and a number of threads to a function from input to output.
+        facts: what is printed with the figures: the version, the device. `load` may add to it.
     """
     path, source, target, inferences, threads, *shape = sys.argv[1:]
     x = np.fromfile(source, np.float32).reshape([int(size) for size in shape])
     gc.collect()
-    forget_high_water()
+    # The high-water mark begins at what is resident now, where the system can do that.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     before = memory("VmRSS")
     start = now()
     run = load(path, int(threads))

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Make the test programs of tests/models/ whose kernels outside of delegates change buffers.
+"""Make the test programs of tests/models/ that live by kernels outside of delegates.
 
-    python tools/export/kept.py [NAME...] [--out tests/models]
+    python tools/export/host_kernels.py [NAME...] [--out tests/models]
 
-The NAME.npz has the inputs and outputs step0_in0, .. step0_out0, .. of runs one after another.
+places, complex, masks: one call; the NAME.npz is as that of tools/export/models.py.
+
+The others change buffers there. The NAME.npz has the inputs and outputs step0_in0, ..
+step0_out0, .. of runs one after another.
 
 kept: rows of a cache replaced at places that an input names, as `transformers` exports its static
 caches, between delegates.
@@ -18,10 +21,80 @@ Needs the same as tools/export/models.py.
 
 import torch
 import torch.nn.functional as F
-from exporting import lower, run_in_turn, run_tool
+from exporting import export, lower, lower_portable, run_in_turn, run_tool
 from torch import nn
 
 ROWS, HEADS, SIZE = 12, 2, 4
+
+
+class Masks(nn.Module):
+    """Elements, rows and columns replaced where masks of bools say so."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 5)
+
+    def forward(self, x, rows, fill, numbers):
+        # (2, 4, 6), (2, 4), (5,), (4, 3)
+        y = self.linear(x)
+        clipped, filled, added, chosen, columns, few = (y.clone() for _ in range(6))
+        clipped[clipped > 0.5] = 0.5
+        filled[rows] = fill
+        added.index_put_((rows,), fill[None] * 2, accumulate=True)
+        chosen[:, rows[0]] = y[:, :1]
+        columns[:, :, fill > 0] = -1.0
+        few[fill.sum() * y < 0] = 0.0
+        counts = numbers.clone()
+        counts[numbers > 2] = 7
+        seen = rows.clone()
+        seen[:, fill[:4] > 0] = True
+        return clipped, filled, added, chosen, columns, few, counts, seen
+
+
+class Complex(nn.Module):
+    """Complex numbers: a rotary embedding as Llama 4 has it, a sound's spectrum, there and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("window", torch.hann_window(16))
+        self.register_buffer("turn", torch.polar(torch.ones(5, 4), torch.randn(5, 4)))
+
+    def forward(self, x, angles, sound):
+        # (2, 5, 8), (5, 4), (1, 64)
+        query = torch.view_as_complex(self.linear(x).unflatten(-1, (4, 2)))
+        turned = query * torch.polar(torch.ones_like(angles), angles) * self.turn
+        turned = torch.view_as_real(torch.cat([turned, (query * 2)[:, 1:3] - 1], -2)).flatten(-2)
+        spectrum = torch.stft(sound, 16, 8, window=self.window, return_complex=True)
+        masked = spectrum * spectrum.abs().sigmoid()
+        back = torch.istft(masked, 16, 8, window=self.window)
+        real = torch.view_as_real(masked.transpose(1, 2)[..., -4:]).sum(-2)
+        whole = torch.fft.ifft2(torch.fft.fft2(x, norm="ortho") * 0.5)
+        return turned, back, real, spectrum.abs(), torch.view_as_real(whole)
+
+
+class Places(nn.Module):
+    """Reading and writing at places: padding modes, resampling, tables, and what stays on a CPU."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(30, 12)
+        self.register_buffer("channels", torch.tensor([2, 0, 1, 2]))
+
+    def forward(self, picture, grid, words):
+        # (1, 3, 6, 7), (1, 4, 5, 2), (2, 5)
+        reflected = F.pad(picture, (1, 2, 2, 1), mode="reflect")
+        around = F.pad(picture, (1, 1, 1, 1), mode="circular")
+        large = F.interpolate(picture, scale_factor=1.7, mode="bilinear")
+        sampled = F.grid_sample(picture, grid, mode="bilinear", align_corners=True,
+                                padding_mode="border")
+        nearest = F.grid_sample(picture, grid, mode="nearest", align_corners=False)
+        mixed = picture[:, self.channels].gather(3, (words[:1, :4] % 7)[:, :, None, None])
+        windows = picture.unfold(3, 3, 2)
+        sums = self.table(words).cumsum(1)
+        values, order = picture.sort(-1)
+        return (reflected, around, large, sampled, nearest, mixed, windows, sums, values, order,
+                torch.fmod(picture, 0.3))  # fmt: skip
 
 
 class Kept(nn.Module):
@@ -108,34 +181,40 @@ def batch_runs(ring):
     return runs
 
 
-def lower_portable(module, inputs):
-    """Export a module for portable kernels alone and return the bytes of the .pte file."""
-    from executorch.exir import EdgeCompileConfig, to_edge
+# name: function that returns the module and its inputs
+SINGLE = {
+    "places": lambda: (Places(), (torch.randn(1, 3, 6, 7), 2.4 * torch.rand(1, 4, 5, 2) - 1.2,
+                                  torch.randint(0, 30, (2, 5)))),
+    "complex": lambda: (Complex(), (torch.randn(2, 5, 8), 3 * torch.randn(5, 4),
+                                    torch.randn(1, 64))),
+    "masks": lambda: (Masks(), (torch.randn(2, 4, 6), torch.rand(2, 4) < 0.5, torch.randn(5),
+                                torch.randint(0, 5, (4, 3)))),
+}
 
-    program = torch.export.export(module, inputs, strict=True)
-    edge = to_edge(program, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-    return edge.to_executorch().buffer
 
-
-def make(name):
+def make_kept(name):
     """The program's bytes and its arrays."""
     if name == "kept":
         runs = [(torch.randn(1, 3, 16), torch.tensor(places))
                 for places in ((0, 1, 2), (3, 4, 5), (11, 0, 7))]
-        module, export = Kept().eval(), lower
+        module, make_program = Kept().eval(), lower
     elif name == "kept_batch":
-        module, export, runs = Batch(ring=False).eval(), lower, batch_runs(ring=False)
+        module, make_program, runs = Batch(ring=False).eval(), lower, batch_runs(ring=False)
     else:
         import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401 (declares the operators)
 
         runs = [(torch.randn(1, 3, 16), torch.tensor([start])) for start in (0, 3, 6)]
-        module, export = Attention().eval(), lower_portable
+        module, make_program = Attention().eval(), lower_portable
         if name == "kept_ring":
             module, runs = Batch(ring=True).eval(), batch_runs(ring=True)
-    with torch.no_grad():
-        return export(module, runs[0]), run_in_turn(module, runs, "step")
+    return make_program(module, runs[0]), run_in_turn(module, runs, "step")
+
+
+def make(name):
+    with torch.no_grad():  # the copies that complex numbers are viewed by have no derivatives
+        return export(*SINGLE[name]()) if name in SINGLE else make_kept(name)
 
 
 if __name__ == "__main__":
-    run_tool(__doc__.splitlines()[0], ("kept", "kept_attention", "kept_batch", "kept_ring"), make,
-             "tests/models")
+    run_tool("Make the test programs that live by kernels outside of delegates.",
+             [*SINGLE, "kept", "kept_attention", "kept_batch", "kept_ring"], make, "tests/models")
