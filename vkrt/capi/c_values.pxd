@@ -1,4 +1,3 @@
-
 from libc.stdint cimport int64_t
 
 from vkrt.capi.table cimport vkrt_buffer, vkrt_failure, vkrt_options, vkrt_semaphore, vkrt_tensor

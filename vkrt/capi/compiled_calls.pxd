@@ -1,4 +1,3 @@
-
 from vkrt.capi.table cimport vkrt_table
 
 cdef extern nogil:

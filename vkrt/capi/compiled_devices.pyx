@@ -1,4 +1,3 @@
-
 from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset, strlen

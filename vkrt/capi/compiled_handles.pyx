@@ -1,4 +1,3 @@
-
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 

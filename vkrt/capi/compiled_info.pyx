@@ -1,4 +1,3 @@
-
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strcmp
 

@@ -1,4 +1,3 @@
-
 from libc.stdint cimport uint64_t
 
 from vkrt.capi.table cimport vkrt_failure, vkrt_options, vkrt_program

@@ -1,4 +1,3 @@
-
 from libc.stdint cimport int64_t
 from libc.stdio cimport fprintf, snprintf, stderr
 from libc.stdlib cimport atoi, getenv

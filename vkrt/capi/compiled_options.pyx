@@ -1,4 +1,3 @@
-
 from libc.stdint cimport SIZE_MAX
 from libc.string cimport memset, strcmp
 

@@ -1,4 +1,3 @@
-
 from vkrt.capi.table cimport vkrt_failure, vkrt_program, vkrt_state
 
 cdef extern nogil:

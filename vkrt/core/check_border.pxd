@@ -1,4 +1,3 @@
-
 from vkrt.core.error cimport Error
 from vkrt.core.records cimport CompiledMethodRow, Records
 

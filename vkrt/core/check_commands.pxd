@@ -1,4 +1,3 @@
-
 from vkrt.core.check cimport Check
 from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records, Rows
 

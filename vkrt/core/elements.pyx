@@ -1,4 +1,3 @@
-
 from libc.stdint cimport INT32_MAX, INT32_MIN, int16_t, int32_t
 from libc.string cimport memcpy
 

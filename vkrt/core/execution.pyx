@@ -1,4 +1,3 @@
-
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset

@@ -1,4 +1,3 @@
-
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 

@@ -1,4 +1,3 @@
-
 from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error

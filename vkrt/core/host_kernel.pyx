@@ -1,4 +1,3 @@
-
 from libc.string cimport memset
 
 from vkrt.core.check cimport product_of

@@ -1,4 +1,3 @@
-
 from libc.errno cimport errno
 
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, fail

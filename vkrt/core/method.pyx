@@ -1,4 +1,3 @@
-
 from libc.stdint cimport UINT64_MAX
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset

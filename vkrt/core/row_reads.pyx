@@ -1,4 +1,3 @@
-
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 

@@ -1,4 +1,3 @@
-
 cimport libc.errno as system_errno
 from libc.stdint cimport UINT64_MAX
 from libc.stdlib cimport calloc, free

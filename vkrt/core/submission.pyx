@@ -1,4 +1,3 @@
-
 from libc.string cimport memset
 
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK

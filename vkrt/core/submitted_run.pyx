@@ -1,4 +1,3 @@
-
 cimport libc.errno as system_errno
 from libc.string cimport memset
 

@@ -1,4 +1,3 @@
-
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 

@@ -1,4 +1,3 @@
-
 from libc.string cimport memset
 
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail

@@ -1,4 +1,3 @@
-
 from vkrt.core.error cimport Error
 from vkrt.core.execution cimport Execution
 from vkrt.core.host_kernel cimport Host

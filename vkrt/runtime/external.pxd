@@ -1,4 +1,3 @@
-
 from libc.stdint cimport uint64_t
 
 from vkrt.core.external_plan cimport ExternalPlan

@@ -1,4 +1,3 @@
-
 from vkrt.core.handles cimport Handles as CoreHandles
 from vkrt.executable.rows cimport Rows
 from vkrt.vk.device cimport Device

@@ -1,4 +1,3 @@
-
 from vkrt.core.kernels cimport Kernel
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline_batch cimport PipelineBatch

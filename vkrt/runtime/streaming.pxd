@@ -1,4 +1,3 @@
-
 from vkrt.core.error cimport Error
 from vkrt.core.streamer cimport Streamer as CoreStreamer
 from vkrt.executable.rows cimport Rows

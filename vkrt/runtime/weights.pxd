@@ -1,4 +1,3 @@
-
 from vkrt.core.weights cimport Weights as CoreWeights
 from vkrt.executable.rows cimport Rows
 from vkrt.memory.reader cimport Reader
