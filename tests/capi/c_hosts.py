@@ -31,7 +31,8 @@ either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"
 
 def program_of(compiled_of: Callable[..., Path], name: str, is_compiled: bool,
                weights: str = "copy", **options: Any) -> Path:
-    """A program of tests/models, or what it is compiled to; hosts enable nothing for imports."""
+    """A program of tests/models, or what it is compiled to with these options. Weights are copied,
+    because hosts enable nothing of what reading them in their file needs."""
     return compiled_of(name, weights=weights, **options) if is_compiled else path_of(name)
 
 
@@ -69,12 +70,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run(host: Path | str, *words: object, code: int = 0, **more: str) -> str:
-    """What a host prints, also on stderr where it is to fail; another exit code fails the test."""
+    """What a host prints; where it is to fail, what it says on stderr. Another exit code fails the
+    test."""
     done = subprocess.run([host, *map(str, words)], text=True, capture_output=True, timeout=300,
                           env=environment(**more))
-    said = done.stdout + done.stderr
-    assert done.returncode == code, f"exit code {done.returncode}\n{said}"
-    return said if code else done.stdout
+    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stderr if code else done.stdout
 
 
 def sanitizer_options(finds_leaks: bool) -> dict[str, str]:

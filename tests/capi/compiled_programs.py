@@ -181,7 +181,8 @@ def loaded(path: str | Path, options: Any = None, *, counts: bool = True
         raise
     finally:
         call("vkrt_close", handle)
-        assert live() == before or is_lost or not counts
+        left = live() - before
+        assert not left or is_lost or not counts, f"{left} objects left"
 
 
 @contextmanager

@@ -40,7 +40,8 @@ def test_fill_copy_and_compute_in_order(bench):
     commands.barrier(*COMPUTE_TO_TRANSFER)
     commands.record_copy(a, 0, result, 0, 4 * count)
     bench.finish(commands)
-    np.testing.assert_array_equal(np.frombuffer(result.read(), np.float32), np.float32(127))
+    np.testing.assert_array_equal(np.frombuffer(result.read(), np.float32),
+                                  np.full(count, 127, np.float32))
 
 
 def test_recorded_once_submitted_often(bench):

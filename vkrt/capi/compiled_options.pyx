@@ -29,7 +29,7 @@ cdef int decided(vkrt_failure* failure, const char* option, const char* name) no
 
 
 cdef const char* decided_option(const vkrt_options* options) noexcept nogil:
-    """The first option that asks for something else than its default; NULL for none."""
+    """An option that asks for something else than its default; NULL for none."""
     cdef Word[WORDS] names = [b"storage", b"weights", b"winograd", b"prefer", b"cache", b"fusions",
                               b"specialize", b"order"]
     cdef Word[WORDS] defaults = [b"auto", b"auto", b"auto", b"balanced", b"float", b"on", b"few",

@@ -50,7 +50,8 @@ _MARGIN = 272
 
 
 class GenericDevice:
-    """A device that does not exist, as `vkrt.runtime.open_device.OpenDevice` has one."""
+    """A device to compile for that does not exist. It has what compiling asks of a
+    `vkrt.runtime.open_device.OpenDevice`."""
 
     def __init__(self) -> None:
         self.info = DeviceInfo(-1, NAME, "other", 0, 0, 0, "", "", "1.1", limits=dict(_LIMITS))

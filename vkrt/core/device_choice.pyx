@@ -12,14 +12,9 @@ from vkrt.core.vulkan cimport VK_SUCCESS
 
 cdef extern from * nogil:
     """
-    #ifndef _GNU_SOURCE
-    #define _GNU_SOURCE
-    #endif
-    #include <string.h>
-    #include <strings.h>
-    /* By VkPhysicalDeviceType; the type of the least preference is the best. */
+    /* By VkPhysicalDeviceType; rank 0 is the best. */
     enum { VKRT_DEVICE_TYPES = VK_PHYSICAL_DEVICE_TYPE_CPU + 1 };
-    typedef struct { const char* name; int preference; } VkrtDeviceType;
+    typedef struct { const char* name; int rank; } VkrtDeviceType;
     static const VkrtDeviceType vkrt_types[VKRT_DEVICE_TYPES] = {
         [VK_PHYSICAL_DEVICE_TYPE_OTHER] = {"other", 4},
         [VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU] = {"integrated", 1},
@@ -30,9 +25,7 @@ cdef extern from * nogil:
     """
     ctypedef struct DeviceType "VkrtDeviceType":
         const char* name
-        int preference
-    int strcasecmp(const char* text, const char* other)
-    const char* strcasestr(const char* text, const char* part)
+        int rank
     const DeviceType* types "vkrt_types"
     int DEVICE_TYPES "VKRT_DEVICE_TYPES"
 
@@ -47,6 +40,29 @@ cdef const DeviceType* type_of(const Physical* physical) noexcept nogil:
 
 cdef const char* device_type_name(const Physical* physical) noexcept nogil:
     return type_of(physical).name
+
+
+cdef char lower(char letter) noexcept nogil:
+    """Of ASCII alone: to the C library an I is no i where the host's locale is a Turkish one."""
+    return letter + 32 if c'A' <= letter <= c'Z' else letter
+
+
+cdef bint begins_with(const char* text, const char* start) noexcept nogil:
+    cdef size_t i
+    for i in range(strlen(start)):
+        if lower(text[i]) != lower(start[i]):
+            return False
+    return True
+
+
+cdef bint has_part(const char* text, const char* part) noexcept nogil:
+    """Whether a text is in another one, whatever the case of letters is."""
+    while True:
+        if begins_with(text, part):
+            return True
+        if text[0] == 0:
+            return False
+        text += 1
 
 
 cdef int number_in(const char* name, int* number, Error* error) noexcept nogil:
@@ -94,10 +110,11 @@ cdef int rank_of(const Physical* physical, int at, const char* name, int number)
     if number >= 0:
         return 0 if number == at else -1
     if name == NULL:
-        return type_of(physical).preference
-    if strcasecmp(device_type_name(physical), name) == 0:
+        return type_of(physical).rank
+    if strlen(device_type_name(physical)) == strlen(name) \
+            and begins_with(device_type_name(physical), name):
         return 0
-    return 1 if strcasestr(physical.properties.properties.deviceName, name) != NULL else -1
+    return 1 if has_part(physical.properties.properties.deviceName, name) else -1
 
 
 cdef int find_device(Instance* instance, const VkPhysicalDevice* devices, int count,

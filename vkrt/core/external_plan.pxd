@@ -25,7 +25,7 @@ cdef extern nogil:
     # they have read all of an input. What is compared are handles and ranges: two VkBuffers at the
     # same memory are not seen to be that. Balance with `free_external_plan`, also where it failed.
     #   alignment: bytes that the offset of a buffer used in place is a multiple of
-    #     VKRT_ERROR_INPUT: a buffer has fewer bytes than the tensor, or two outputs share bytes.
+    # VKRT_ERROR_INPUT: a buffer has fewer bytes than the tensor, or two outputs share bytes.
     int plan_external "vkrt_plan_external"(const Records* records, const ExecutionPlanRow* plan,
                                            uint64_t alignment, const ExternalBuffer* inputs,
                                            const ExternalBuffer* outputs, ExternalPlan* found,

@@ -38,10 +38,9 @@ cdef extern from * nogil:
         const char* field
         const char* extension  # which has the struct; "" where Vulkan 1.1 does
         uint32_t version  # of Vulkan, which has the struct without the extension; 0: none has
-        # Of the struct: its `sType`, and where it is in the chain; where the field is, a VkBool32
-        VkStructureType type
-        size_t struct_offset
-        size_t offset
+        VkStructureType type  # of the struct
+        size_t struct_offset  # of the struct in the chain
+        size_t offset  # of the field, a VkBool32, in the chain
 
 # Has to hold for every extension of a device; `data` is the caller's.
 ctypedef bint (*HasExtension)(const void* data, const char* name) noexcept nogil

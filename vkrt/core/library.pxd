@@ -1,4 +1,5 @@
-"""The Vulkan library: its entry point, its version, why it finds no driver; drivers' own."""
+"""The Vulkan library: its entry point, its version, why it finds no driver. Libraries of drivers
+stay loaded."""
 
 from libc.stdint cimport uint32_t
 

@@ -35,8 +35,9 @@ cdef extern nogil:
     #   execution: bound, and open for as long as the profile
     #   records: of the plan
     #   plan: may be the execution's own, for the device's clock: steps that overlap have times that
-    #     do VKRT_ERROR_UNSUPPORTED: the queue has no timestamps, or steps cannot be submitted one
-    #     by one because weights are streamed.
+    #     do
+    # VKRT_ERROR_UNSUPPORTED: the queue has no timestamps, or steps cannot be submitted one by one
+    # because weights are streamed.
     int open_profile "vkrt_open_profile"(Execution* execution, const Records* records,
                                          const ExecutionPlanRow* plan, bint on_device,
                                          Profile* profile, Error* error)

@@ -77,8 +77,7 @@ cdef extern nogil:
 
     # What a buffer or an image would need, without keeping one.
     #   shared: the buffer may be one of the compute queue alone, or one that the queue for copies
-    #     uses
-    #     as well: what suits both
+    #     uses as well: what suits both
     int buffer_requirements "vkrt_buffer_requirements"(Device* device, uint64_t size,
                                                        uint32_t usage, bint shared,
                                                        VkMemoryRequirements* needs, Error* error)

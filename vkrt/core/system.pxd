@@ -196,7 +196,8 @@ cdef extern from * nogil:
     long long file_size "vkrt_size"(int fd)
     ctypedef struct FileStatus "VkrtFileStatus":
         long long nbytes, mtime_ns, ctime_ns
-        unsigned long long inode, device  # the file system
+        unsigned long long inode
+        unsigned long long device  # the file system
         unsigned int major, minor  # of the device
         bint is_regular  # no folder, pipe or device
         bint is_own  # of the user who runs this process

@@ -2,7 +2,7 @@
 
 Where every tensor has its bound at the largest inputs, these or slightly smaller inputs need the
 most. Where some tensor is larger at smaller inputs, sizes over the whole range are tried: the bytes
-of live tensors are a cheap estimate, and planning compares the sizes with the largest ones.
+of live tensors are a cheap estimate, and planning compares the sizes with the largest estimates.
 """
 
 from __future__ import annotations

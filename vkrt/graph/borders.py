@@ -81,7 +81,7 @@ def match_inputs(inner: list[Any], outer: list[Any], label: str,
         may_lack: gets the number of a value of the call, and how many of the delegate's inputs
             stand before it. Whether the program has a reason to leave the value out
             (`vkrt.graph.overwrites`, `vkrt.graph.counts`); asked where sizes and dtypes leave a
-            doubt.
+            doubt. By default no value may be left out.
 
     Raises:
         UnsupportedError: the file does not say.

@@ -89,7 +89,8 @@ class Node:
             and list(self.tensors()) == list(other.tensors()))
 
     def with_tensors(self, others: Mapping[Tensor, Tensor]) -> Node:
-        """The same node with some of the tensors that it reads replaced by others."""
+        """The same node with others for some of the tensors among its arguments and attributes, not
+        for those of its predicate."""
         return replace(self, args=replaced(self.args, others), attributes={
             name: replaced(value, others) for name, value in self.attributes.items()})
 

@@ -85,7 +85,8 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
 
 
 def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
-    """The nodes that do a kernel's work on the device; the node itself if there is no `Kernel`."""
+    """The nodes that do a kernel's work on the device; the node itself if the device cannot.
+    `kernels` has those that it can, by name."""
     kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
     if kernel is None or not known or not kernel.suits(kernel.arguments(node.args)):

@@ -1,5 +1,6 @@
 """The options of loading a program: names, values allowed, defaults and a sentence about each. The
-command's options are generated from them, and a test compares the docstring of `vkrt.load`."""
+command's options are generated from them, and a test compares the docstring of `vkrt.load` with
+them."""
 
 from __future__ import annotations
 

@@ -19,9 +19,11 @@ class Device:
     timestamp_period: Final[float]
     timestamp_bits: Final[int]
     pipeline_cache_option: Final[str]
-    closed: Final[bool]
+    @property
+    def closed(self) -> bool: ...
     process: Final[int]
-    inherited: Final[bool]
+    @property
+    def inherited(self) -> bool: ...
     def check_process(self) -> None: ...
     @staticmethod
     def open(selector: int | str | DeviceInfo | None = None, *,
