@@ -161,15 +161,15 @@ def output_of(run_vkrt):
 
 @pytest.fixture
 def json_of(output_of):
-    """The same with --json, as objects of Python."""
+    """What the `vkrt` command prints with --json, as objects of Python."""
     return lambda *arguments: json.loads(output_of(*arguments, "--json"))
 
 
 @pytest.fixture
 def error_of(run_vkrt):
     """What the `vkrt` command says on stderr; it has to end with the exit code that comes first."""
-    def error_of(expected, *arguments, **stdin):
-        code, _, error = run_vkrt(*arguments, **stdin)
+    def error_of(expected, *arguments, stdin=""):
+        code, _, error = run_vkrt(*arguments, stdin=stdin)
         assert code == expected, error
         return error
 

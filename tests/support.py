@@ -292,7 +292,7 @@ def on_small_file_system(script: str, folder: Path, *arguments: Any
 def same_bits(outputs, others) -> None:
     """Fails unless two lists of outputs are the same bits."""
     for a, b in zip(outputs, others, strict=True):
-        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        assert np.shape(a) == np.shape(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 def as_input(numbers: np.ndarray, info: Any) -> np.ndarray:
@@ -312,8 +312,8 @@ def inputs_of(program) -> list[np.ndarray]:
 
 
 def damaged(good: bytes, how: str) -> bytes:
-    """A file's content with its "length" cut off, "empty", or with a "flip" in its last byte, its
-    first one, the "header", or the one of a number."""
+    """A file's content, damaged: "length" cuts bytes off its end, "empty" leaves none, "flip"
+    inverts the last byte, "header" the first one, and a number the byte at that place."""
     bad = bytearray(good)
     if how == "length":
         del bad[-3:]

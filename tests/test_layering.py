@@ -1,4 +1,5 @@
-"""Read from the sources: packages depend on each other in one direction only; no file is run."""
+"""Read from the sources: packages depend on each other in one direction only, and nothing makes
+code or objects of what files say."""
 
 from __future__ import annotations
 

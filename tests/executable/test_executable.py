@@ -179,7 +179,7 @@ def cases() -> Iterator[tuple[str, object, str]]:
 def check_refused(bad: Executable, sample: Executable, words: str) -> None:
     """A file of what cannot be is refused; its modules are those of the sample that it was."""
     with pytest.raises(FormatError, match=words):
-        flat.File(rows.to_bytes(program_of(bad, modules_of(sample))), 1, 0).read()
+        flat.File(rows.to_bytes(program_of(bad, modules_of(sample))), 1, 0)
 
 
 @pytest.mark.parametrize("way, value, words", tuple(cases()), ids=lambda value: str(value)[:60])

@@ -16,6 +16,7 @@ def any_index(monkeypatch):
 
 @pytest.fixture
 def x():
+    """An input of the sizes `small_graphs.SIZES`."""
     from graph_maker import value
     from small_graphs import SIZES
 

@@ -122,8 +122,8 @@ def _stamp() -> str:
 
 
 def cover(items: Iterable[tuple[Item, set[Any]]], seen: set[Any] | None = None) -> list[Item]:
-    """Of items with facts, those that have a fact that no item before has, and that is not `seen`,
-    which gets those that are found."""
+    """Of items with facts, those with a fact that neither an item before nor `seen` has; `seen`
+    gets what is found."""
     seen = set() if seen is None else seen
     found = []
     for item, facts in items:

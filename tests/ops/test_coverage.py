@@ -181,6 +181,7 @@ def test_operators_are_declared_where_the_list_of_families_says():
         registry.operator("aten.linear.default")
         print("vkrt.ops.pooling" in sys.modules)
         registry.operators()
+        assert operators and kernels
         print(all(registry.module_of(name, found is kernels) == module
                   for found in (operators, kernels) for name, module in found.items()))
     """)

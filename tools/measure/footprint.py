@@ -13,9 +13,9 @@ Variants: `map` is the default of vkrt.load (what can be mapped is), `direct`, `
 staging), `eager` (copy, with everything allocated first), `stream` in the smallest budget or
 `stream:300MB` in one given.
 
-Bytes on the device are compared exactly; with tolerances how far VmHWM has grown, by parts too
-(`program.memory.process`), and the Python objects that a program keeps (`objects`), as tracemalloc
-counts them after the first run, in a process of its own. Other figures of the process are shown.
+Bytes on the device are compared exactly. The growth of VmHWM, its parts (`program.memory.process`)
+and the Python objects that a program keeps (`objects`, as tracemalloc counts them after the first
+run, in a process of its own) are compared with tolerances. Other figures are shown.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ READERS: dict[str, Callable[[str, int], Code]] = {
     "adreno": lambda text, _: _code(text, _adreno_line, r"(l\d+):$"),
     "radeon": lambda text, _: _code(text, _radeon_line, r"BB(\d+)"),
     # What a message says is in a line of its own, behind the instruction that sends it.
-    "intel": lambda text, wave: _code(re.sub(r"\n(?=.*MsgDesc)", " ", text),
+    "intel": lambda text, wave: _code(re.sub(r"\s*\n(?=.*MsgDesc)", " ", text),
                                       lambda line: _intel_line(line, wave), r"(LABEL\d+):"),
     "raspberry": lambda text, _: _code(text, _v3d_line, delay=3),
     "mali": lambda text, _: _code(text, _mali_line),

@@ -18,7 +18,8 @@ SLACK = 1.02
 
 
 def path_of(name: str) -> str:
-    """The file of a program of a baseline: in tests/models or a folder of VKRT_MODELS."""
+    """The file of a program of a baseline: in tests/models or a folder of VKRT_MODELS. Ends the
+    process where there is none."""
     for folder in (ROOT / "tests/models", *os.environ.get("VKRT_MODELS", "").split(":")):
         if Path(folder, name).exists():
             return str(Path(folder, name))

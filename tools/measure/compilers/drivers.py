@@ -33,7 +33,7 @@ class Capture:
 
 
 def as_gpu() -> str:
-    """The command that runs another one on a device's driver."""
+    """The command that runs another one on a device's driver; ends the process without it."""
     command = os.path.join(os.environ.get("VKRT_GPU_DRIVERS", ""), "as-gpu")
     if not os.access(command, os.X_OK):
         raise SystemExit(f"VKRT_GPU_DRIVERS names the folder of the command as-gpu; {command!r} is "
@@ -51,7 +51,7 @@ def device_names() -> tuple[str, ...]:
 
 @cache
 def _layer_folder() -> str:
-    """The folder of the layer and its manifest, compiled."""
+    """The folder of the layer and its manifest, compiled; ends the process without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise SystemExit("the layer that asks compilers needs a C compiler, cc")

@@ -234,7 +234,8 @@ def _slice(code: bytes, constants: tuple[tuple[int, int], ...]) -> _Slice:
 @cache
 def counts(code: bytes, constants: tuple[tuple[int, int], ...], push: bytes,
            groups: tuple[int, ...]) -> Counts:
-    """What an invocation of a dispatch of SPIR-V does, the mean of those that are followed."""
+    """What an invocation of a dispatch of SPIR-V does, the mean of those that are followed.
+    `constants` are (id, value), and `groups` the workgroups (x, y, z)."""
     part = _slice(code, constants)
     module = part.module
     runs: list[_Invocation] = []

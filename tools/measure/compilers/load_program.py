@@ -39,7 +39,7 @@ def dispatches_of(plan: ExecutionPlan) -> Iterator[list[Any]]:
 
 def plans_of(program: vkrt.Program, prompt: int | None) -> dict[str, ExecutionPlan]:
     """The plans of the runs that a program had, by the names of these; a language program has read
-    so many tokens of a prompt."""
+    so many tokens of a prompt, and of others `prompt` is None."""
     plans = [instance.plan for instance in program.load_method("forward")._loaded.instances]
     if prompt is None:
         return {"run": plans[-1].execution}

@@ -19,16 +19,15 @@ from compilers.statistics import summary_of
 DEVICES = ("adreno-630", "adreno-740", "radeon-polaris10", "radeon-navi21", "intel-skl",
            "intel-tgl", "intel-dg2", "mali-g52-vk1.1", "mali-g610", "raspberry-pi-4",
            "raspberry-pi-5")
-# Beginning of a program's name -> device -> milliseconds of ncnn by this model; vit_tiny has
-# none on the last device
+# Beginning of a program's name -> device -> milliseconds of ncnn by this model; None: not measured
 _MEASURED = ("adreno-630", "adreno-740", "mali-g610", "intel-tgl", "radeon-polaris10",
              "raspberry-pi-5", "raspberry-pi-4")
-NCNN = {name: dict(zip(_MEASURED, times)) for name, times in {
+NCNN = {name: dict(zip(_MEASURED, times, strict=True)) for name, times in {
     "efficientnet-lite0": (35.9, 3.88, 6.18, 5.04, 1.11, 67.9, 182),
     "mobilenet_v2-": (24.7, 3.01, 4.75, 4.30, 0.87, 48.8, 132),
     "resnet18-": (64.3, 7.01, 13.7, 7.28, 1.06, 129, 344),
     "realesr-animevideov3": (33.9, 3.46, 9.90, 6.44, 0.52, 84.7, 233),
-    "vit_tiny-": (83.1, 22.8, 58.3, 30.5, 7.24, 385),
+    "vit_tiny-": (83.1, 22.8, 58.3, 30.5, 7.24, 385, None),
 }.items()}
 
 
@@ -58,7 +57,7 @@ def text_of(device: str, model: str, cell: dict[str, Any]) -> str:
     peers = next((times for name, times in NCNN.items() if Path(model).name.startswith(name)), {})
     for milliseconds in cell["runs_ms"].values():
         said += f"; {_short(milliseconds)}"
-        if device in peers:
+        if peers.get(device):
             said += f" ({milliseconds / peers[device]:.2f})"
     return said + (f"; {len(cell['failed'])} do not compile" if cell["failed"] else "")
 

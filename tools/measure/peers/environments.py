@@ -97,7 +97,7 @@ def vkrt() -> str:
     python = str(ROOT / ".venv" / "bin" / "python")
     for candidate in (sys.executable, python):
         if shutil.which(candidate) and not subprocess.run(
-                [candidate, "-c", "import vkrt"], cwd=ROOT / "tools",
+                [candidate, "-I", "-c", "import vkrt"], cwd=ROOT / "tools",
                 capture_output=True).returncode:
             return candidate
     print("installing vkrt", file=sys.stderr, flush=True)
