@@ -59,7 +59,11 @@ def test_a_host_s_own_device(is_compiled, compiled_of, tmp_path):
 
 
 def test_without_a_home_the_message_says_what_to_do(tmp_path):
-    said = run(host("sources", tmp_path), MODELS / "mlp.pte", code=1, VKRT_HOME=str(tmp_path))
+    done = subprocess.run([host("sources", tmp_path), MODELS / "mlp.pte"], text=True,
+                          capture_output=True, timeout=300,
+                          env=environment(VKRT_HOME=str(tmp_path)))
+    assert done.returncode == 1
+    said = done.stdout
     assert "vkrt" in said and str(tmp_path) in said
     assert "mlp.pte is no compiled program (.vkx), and others need Python" in said
 

@@ -192,7 +192,18 @@ def test_rows_that_a_reduction_leaves(dims, keepdim, found):
     assert {dim: each[net.x].dim for dim, each in windows.items() if each} == found
 
 
-@pytest.mark.parametrize("make", [expanded, attention])
+def row_means() -> Network:
+    """A wide layer, and the means of its rows: a vector, whose strips do not begin with a texel."""
+    net = Network(1001, 16)
+    net.linear(1024)
+    wide = net.node("aten.exp.default", net.last)
+    net.more.append(net.node("aten.mean.dim", wide, [1], False, None))
+    net.last = wide
+    net.linear(16)
+    return net
+
+
+@pytest.mark.parametrize("make", [expanded, attention, row_means])
 def test_same_numbers(make, storage, device):
     before, after = bytes_of_both(make(), device, "memory", storage, check=close)
     assert after < before

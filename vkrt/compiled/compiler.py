@@ -134,7 +134,7 @@ def _write(output: str, description: Description, devices: Sequence[Any], option
            ) -> tuple[Compiled, int]:
     """Writes the file; returns its records, and the bytes of its weights."""
     sources, name = description.sources, description.source.name
-    methods = [description.graph(name) for name in description.method_names]
+    methods = [description.graph(method) for method in description.method_names]
     constants = tuple(ConstantMethod(graph.name, tuple(graph.outputs))
                       for graph in methods if graph.is_constant)
     of_methods = [graphs_at(graph, shapes if len(methods) == 1 or graph.name == "forward" else ())

@@ -84,7 +84,8 @@ class CompiledWeights:
             self.end = offset + nbytes
 
     def write(self, file: BinaryIO, on_progress: OnProgress | None) -> None:
-        """Writes all of them; `on_progress` hears of "pack" after each, in bytes."""
+        """Writes all of them; after each, `on_progress` is called with "pack", the bytes written so
+        far, and those of all."""
         memory = np.empty(max((piece.nbytes for piece in self._pieces.values() if piece.packed),
                               default=0), np.uint8)
         done, total = 0, self.nbytes

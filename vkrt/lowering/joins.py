@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.concat import JOIN_STRIPS, put
@@ -17,19 +18,24 @@ class Joins:
         # strip -> the whole, the dimension, the first of its rows there
         self._places: dict[Tensor, tuple[Tensor, int, int]] = {}
         self._wholes: dict[Tensor, Operand] = {}
-        # Wholes of which some strip begins within four rows, which must not lie in one texel then
+        # Wholes of which some strip begins within four rows, which must not share a texel then
         self._unaligned: set[Tensor] = set()
         # The host reads these results row by row.
         self._results = {value for value in graph.outputs if isinstance(value, Tensor)}
         for node in graph.nodes:
             if node.op == JOIN_STRIPS:
-                strips, dim = node.args
-                start = 0
-                for strip in strips:
-                    self._places[strip] = node.outs[0], dim, start
-                    if start % 4:
-                        self._unaligned.add(node.outs[0])
-                    start += strip.sizes[dim]
+                (strips, dim), (whole,) = node.args, node.outs
+                *starts, _ = accumulate((strip.sizes[dim] for strip in strips), initial=0)
+                if any(start % 4 for start in starts):
+                    self._unaligned.add(whole)
+                if not self.is_concatenated(whole):
+                    self._places.update((strip, (whole, dim, start))
+                                        for strip, start in zip(strips, starts))
+
+    def is_concatenated(self, whole: Tensor) -> bool:
+        """Whether the strips are put together when all have been made: rows of a vector are always
+        along texels."""
+        return whole.rank == 1 and whole in self._unaligned
 
     def place(self, cx, tensor: Tensor, order: tuple[int, ...]) -> Operand | None:
         """The operand through which a kernel writes a strip to its place; None where the elements

@@ -216,8 +216,11 @@ def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     import numpy as np
 
     array = np.empty(0) if value is None else as_array(value, label)
-    if isinstance(array, HostMemory) and array.size == 1:
+    if isinstance(array, HostMemory):
+        if array.size != 1:
+            raise InputError(f"{label}: expected {info}, got {_described(array)}")
         array = array.flat.reshape(())
+        value = array.item()
     kinds = {"bool": "b", "int64": "iu", "float64": "fiu"}.get(info.dtype, "")
     if info.sizes or (value is not None and (array.size != 1 or array.dtype.kind not in kinds)):
         raise InputError(f"{label}: expected {info}, got {value!r}")

@@ -230,6 +230,7 @@ class Method(DeviceBound):
     def _ready(self, arrays: Sequence[Any], state: State | None = None, out: Out = None,
                counts: Mapping[Count, int] | None = None) -> Instance:
         """The instance for the arguments of a call, ready to run, with the inputs checked."""
+        shape = Shape.of(self._loaded.executables.graph, arrays, counts or {})
         self._queue.check_open()
         self._queue.wait()
         memory = self._loaded.state
@@ -237,7 +238,6 @@ class Method(DeviceBound):
             memory = state.memory
             if state.method is not self or memory.closed:
                 raise another_state(self.metadata.name)
-        shape = Shape.of(self._loaded.executables.graph, arrays, counts or {})
         instance = self._loaded.ready(shape, memory, ExternalBuffers.among(arrays, out))
         instance.check(arrays)
         return instance

@@ -101,8 +101,10 @@ def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
 
 def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
     """Copies `source` into `result`, to the indices from `start` on of a dimension. Index `start`
-    begins a texel."""
+    begins a texel (AssertionError)."""
     packed, total, inner = result.along(dim)
+    if packed and start % 4:
+        raise AssertionError(f"index {start} of dimension {dim} is within a texel of {result}")
     unit = 4 if packed else 1
     size = -(-source.sizes[dim] // unit)
     copy_strided(cx, result, source, source.dims(result.order), run=size * inner,
@@ -110,9 +112,13 @@ def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
 
 
 @op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
-def _join_strips(cx, node, _tensors, _dim):
-    """The tensor of the strips: each was written to its place in the tensor when it was made."""
-    cx.place(node.outs[0], cx.joins.operand(node.outs[0]))
+def _join_strips(cx, node, tensors, dim):
+    """The tensor of the strips: most were written to their places in it when they were made."""
+    out, = node.outs
+    if cx.joins.is_concatenated(out):
+        concatenate(cx, out, tensors, dim)
+    else:
+        cx.place(out, cx.joins.operand(out))
 
 
 def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],

@@ -201,7 +201,7 @@ def _with_scalar(cx, node, x, number, alpha=None):
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
            then: Epilogue | None = None) -> None:
     """Fills `out` with a function (an opcode of binary.comp) of the elements of `x` and `y`, and
-    does one of `ACTIVATIONS` to the result."""
+    does `then`, one of `ACTIVATIONS`, to the result (None: nothing)."""
     dtype = compute_dtype(out.dtype)
     epilogue = (opcode("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     factor = float(alpha) if is_float(dtype) else as_int(alpha)

@@ -101,19 +101,19 @@ def reduced_sizes(x, dim, index, source, reduce, _include_self):
     return scatter_sizes(x, dim, index, source)
 
 
-_IN_ORDER = short_lines(LONGEST, 2)
+_SHORT = short_lines(LONGEST, 2)
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    convert="first", suits=_IN_ORDER, indices=indices_along)
+    convert="first", suits=_SHORT, indices=indices_along)
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    convert="first", suits=_IN_ORDER, indices=indices_along)
+    convert="first", suits=_SHORT, indices=indices_along)
 def _scatter(cx, node, x, dim, index, elements):
     _put(cx, node.outs[0], x, dim, index, elements)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, convert="first", suits=_IN_ORDER, indices=indices_along)
+    dtypes=FIRST, convert="first", suits=_SHORT, indices=indices_along)
 @op("aten.scatter_reduce.two",
     "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
     convert="first", indices=indices_along)

@@ -17,9 +17,9 @@ from vkrt.work.tensor import Tensor, row_major, short_name
 
 
 def _search(cx, out: Tensor, rows: Tensor, x: Tensor, right: bool) -> None:
-    """Fills `out` with how many elements of a row, or with `right` equal ones too, stand before
-    each element of `x`. Rows ascend along the last dimension; there is one for all elements, or one
-    for each row of `x`."""
+    """Fills `out` with how many elements of a row are less than each element of `x`; with `right`
+    equal ones count, too. Rows ascend along the last dimension; there is one for all elements, or
+    one for each row of `x`."""
     dtype = promoted(rows.dtype, x.dtype)
     dtype = dtype if is_float(dtype) else "int32"
     of_rows = rows.rank > 1

@@ -44,8 +44,8 @@ def _safe_softmax(cx, node, x, dim, _half_to_float):
 
 
 def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
-    """Makes `out` the softmax of `x` along a dimension; of which kind, `PLAIN`, `LOGARITHM` or
-    `GUARDED`, `kind` says."""
+    """Makes `out` the softmax of `x` along a dimension; `kind` is `PLAIN`, `LOGARITHM` or
+    `GUARDED`."""
     dim = wrap(dim, x.rank)
     source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))

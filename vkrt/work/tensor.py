@@ -300,8 +300,9 @@ class Operand:
         return replace(self, order=row_major(len(self.sizes)), raw=False)
 
     def along(self, dim: int) -> tuple[bool, int, int]:
-        """How kernels go along a dimension: whether it is the packed one; how many texels, or
-        elsewhere indices, it has; and how many texels one of these is from the next."""
+        """How kernels go along a dimension of an operand that is not raw: whether it is the packed
+        one; its number of texels if it is, else of indices; texels from one of these to the
+        next."""
         if dim == self.order[-1]:
             return True, self.grid[2], 1
         return False, self.sizes[dim], self.strides()[dim] // 4
