@@ -125,3 +125,27 @@ def any_layers(seed: int) -> Network:
             net.node("aten.mul.Tensor", gate, layer(hidden))
         net.node("aten.add.Tensor", layer(width), first, 1)
     return net
+
+
+def any_rows(seed: int) -> Network:
+    """Wide layers of any number of rows, which may be in the middle of three dimensions, and what
+    else is made of their results: sums and means of rows, which may be vectors, and rows in the
+    place of columns. Rows are along texels there."""
+    chance = random.Random(seed)
+    images = chance.choice(((), (), (1,), (2,)))
+    net = Network(*images, chance.randrange(90, 1100), 16, seed=seed)
+    for _ in range(chance.randrange(1, 3)):
+        net.linear(chance.choice((64, 256, 1022)))
+        wide = net.node(f"aten.{chance.choice(('relu', 'sigmoid', 'tanh'))}.default", net.last)
+        turned = (*range(wide.rank - 2), wide.rank - 1, wide.rank - 2)
+        for _ in range(chance.randrange(3)):
+            op, *args = chance.choice((
+                ("mean.dim", [-1], False, None), ("mean.dim", [-1], True, None),
+                ("amax.default", [-1], False), ("sum.dim_IntList", [-1], False, None),
+                ("permute_copy.default", list(turned)), ("_softmax.default", -1, False)))
+            made = net.node(f"aten.{op}", wide, *args)
+            net.more.append(net.node("aten.sigmoid.default", made)
+                            if chance.random() < 0.3 else made)
+        net.last = wide
+        net.linear(chance.choice((5, 16, 23)))
+    return net

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from any_networks import any_images, any_squeezed
+from any_networks import any_images, any_rows, any_squeezed
 from networks import Network, attention, bytes_of_both, close, dynamic, expanded, joins, most
 from small_graphs import rewritten
 
@@ -212,6 +212,12 @@ def test_same_numbers(make, storage, device):
 @pytest.mark.parametrize("seed", range(60))
 def test_any_images(seed, device):
     before, after = bytes_of_both(any_images(seed), device, "memory", "texel", check=close)
+    assert after <= before
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_rows(seed, device):
+    before, after = bytes_of_both(any_rows(seed), device, "memory", "texel", check=close)
     assert after <= before
 
 

@@ -5,12 +5,12 @@
 
 Runs on the driver that VK_DRIVER_FILES says. Each number is a network of those of
 tests/ops/any_networks.py: chains of layers of images, blocks of convolutions with many channels in
-the middle, with squeeze-and-excite or without, or layers of transformers with weights of floats or
-of 4 bits. It runs whole and without fusions, and then as each `prefer` of a load has it, in one of
-the storages; every third one with dynamic sizes, at several of them. A line is printed for each
-network whose results differ by a relative L2 error of 1e-5 or more, whose memory is not as planned,
-or more than whole, or that fails. The last line says how many took less memory, and the largest
-error. Exits 1 if one was wrong.
+the middle, with squeeze-and-excite or without, layers of transformers with weights of floats or of
+4 bits, or wide layers of rows with sums and means of them. It runs whole and without fusions, and
+then as each `prefer` of a load has it, in one of the storages; every third one with dynamic sizes,
+at several of them. A line is printed for each network whose results differ by a relative L2 error
+of 1e-5 or more, whose memory is not as planned, or more than whole, or that fails. The last line
+says how many took less memory, and the largest error. Exits 1 if one was wrong.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from vkrt.vk.device import Device
 TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
 
-from any_networks import any_chain, any_images, any_layers, any_squeezed  # noqa: E402
+from any_networks import any_chain, any_images, any_layers, any_rows, any_squeezed  # noqa: E402
 from harness import normal  # noqa: E402
 from networks import Network, dynamic, results_at, run  # noqa: E402
 from support import relative_l2  # noqa: E402
 
-MAKERS = any_images, any_chain, any_squeezed, any_layers
+MAKERS = any_images, any_chain, any_squeezed, any_layers, any_rows
 STORAGES = "texel", "buffer", "texture3d"
 PREFERENCES = "speed", "balanced", "memory"
 MAX_ERROR = 1e-5
@@ -71,10 +71,11 @@ def check(number: int, device: Any) -> tuple[float, bool]:
     """The largest relative L2 error of a network as the preferences have it, and whether one of
     them takes less memory than the whole network. Asserts that its memory is as planned, and not
     more than whole."""
-    make, storage = MAKERS[number % 4], STORAGES[number // 4 % 3]
-    is_dynamic = number // 12 % 3 == 2
-    dims = (1,) if make is any_layers else (2, 3)
-    inputs = _inputs(make(number), dims) if is_dynamic else []
+    make, storage = MAKERS[number % 5], STORAGES[number // 5 % 3]
+    is_dynamic = number // 15 % 3 == 2
+    net = make(number)
+    dims = (2, 3) if net.x.rank == 4 else (net.x.rank - 2,)
+    inputs = _inputs(net, dims) if is_dynamic else []
 
     def results(prefer: str, **more: str) -> tuple[list[np.ndarray], int]:
         if is_dynamic:
