@@ -147,13 +147,13 @@ def test_renderer(is_compiled, compiled_of, tmp_path):
 
 
 def test_nothing_stays_behind(tmp_path):
-    """Loads, runs and closes again and again: the process does not grow after the tenth time."""
-    times = 30
+    """Loads, runs and closes again and again: after the twentieth time it does not grow."""
+    times = 60
     said = run(host("repeat", tmp_path), MODELS / "mlp.pte", times).splitlines()
     sizes = [int(line.split()[0]) for line in said]
     assert len(sizes) == times and all(line.split()[1] == "0" for line in said)
     # Resident bytes go up and down by what the driver's threads hold at the moment.
-    assert min(sizes[20:]) - max(sizes[:10]) < 1 << 20, sizes
+    assert min(sizes[40:]) - max(sizes[:20]) < 1 << 20, sizes
 
 
 def test_host_in_rust(tmp_path):
