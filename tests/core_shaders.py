@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,10 @@ import pytest
 FOLDER = Path(__file__).parent / "core" / "shaders"
 
 
-def compiled(name: str) -> bytes:
+@cache
+def shader(name: str) -> bytes:
     glslc = shutil.which("glslc")
     if glslc is None:
-        pytest.skip("no glslc to compile the shaders with", allow_module_level=True)
+        pytest.skip("no glslc to compile the shader with")
     return subprocess.run([glslc, "-O", "--target-env=vulkan1.1", FOLDER / f"{name}.comp",
                            "-o", "-"], check=True, capture_output=True).stdout
-
-
-LINEAR, TEXEL, TO_IMAGE, FROM_IMAGE, HALF = map(
-    compiled, ("linear", "texel", "to_image", "from_image", "half"))

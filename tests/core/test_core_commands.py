@@ -17,7 +17,7 @@ from core_bench import (
     call,
 )
 from core_build import needs_build
-from core_shaders import LINEAR
+from core_shaders import shader
 from support import in_threads
 
 pytestmark = [pytest.mark.driver, needs_build]
@@ -27,7 +27,7 @@ def test_fill_copy_and_compute_in_order(bench):
     """Each step reads what the one before wrote. That a missing barrier shows, and where, is for
     `test_core_synchronization`: drivers that execute in order give the right numbers without."""
     count = 4096
-    a, pipeline, sets = bench.back_and_forth(LINEAR, 4 * count, [(100, 64), (0, 2)])
+    a, pipeline, sets = bench.back_and_forth(shader("linear"), 4 * count, [(100, 64), (0, 2)])
     result = bench.host_buffer(bytes(4 * count))
     one = struct.unpack("=I", struct.pack("=f", 1.0))[0]
     commands = bench.begin()

@@ -19,7 +19,7 @@ from core_bench import (
     call,
 )
 from core_build import needs_build
-from core_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
+from core_shaders import shader
 
 pytestmark = [pytest.mark.driver, needs_build]
 # A host that waits
@@ -52,7 +52,8 @@ def floats_of(buffer):
 def test_storage_buffers_and_both_kinds_of_constants(bench, count):
     x = floats(count)
     source, target = bench.host_buffer(x.tobytes()), bench.host_buffer(bytes(4 * count))
-    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8, [(100, 64), (0, -3)])
+    pipeline = bench.pipeline(shader("linear"), [STORAGE_BUFFER, STORAGE_BUFFER], 8,
+                              [(100, 64), (0, -3)])
     bench.run(pipeline, (target, source), (-(-count // 64), 1, 1), struct.pack("=if", count, 0.5))
     np.testing.assert_array_equal(floats_of(target), -3 * x + np.float32(0.5))
 
@@ -60,7 +61,7 @@ def test_storage_buffers_and_both_kinds_of_constants(bench, count):
 def test_texel_view(bench):
     x = floats(4 * 1000)
     source, target = bench.host_buffer(x.tobytes()), bench.host_buffer(bytes(x.nbytes))
-    pipeline = bench.pipeline(TEXEL, [STORAGE_BUFFER, UNIFORM_TEXEL])
+    pipeline = bench.pipeline(shader("texel"), [STORAGE_BUFFER, UNIFORM_TEXEL])
     bench.run(pipeline, (target, bench.view(source)), (16, 1, 1))
     np.testing.assert_array_equal(floats_of(target), x + 1)
 
@@ -71,8 +72,8 @@ def test_image_written_then_sampled(bench):
     x = floats(7 * 5 * 3 * 4)
     source, target = bench.host_buffer(x.tobytes()), bench.host_buffer(bytes(x.nbytes))
     image = bench.image(extent)
-    write = bench.pipeline(TO_IMAGE, [STORAGE_IMAGE, STORAGE_BUFFER])
-    read = bench.pipeline(FROM_IMAGE, [STORAGE_BUFFER, SAMPLED_IMAGE])
+    write = bench.pipeline(shader("to_image"), [STORAGE_IMAGE, STORAGE_BUFFER])
+    read = bench.pipeline(shader("from_image"), [STORAGE_BUFFER, SAMPLED_IMAGE])
     sets = bench.sets(write.layout, read.layout)
     sets.write(0, image, source)
     sets.write(1, target, image)
@@ -87,7 +88,7 @@ def test_image_written_then_sampled(bench):
 
 def test_no_groups_is_a_dispatch_too(bench):
     source, target = bench.host_buffer(bytes(64)), bench.host_buffer(b"\xff" * 64)
-    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8)
+    pipeline = bench.pipeline(shader("linear"), [STORAGE_BUFFER, STORAGE_BUFFER], 8)
     sets = bench.sets(pipeline.layout)
     sets.write(0, target, source)
     commands = bench.begin()
@@ -101,7 +102,7 @@ def test_what_does_not_fit_is_refused(bench):
     layout = bench.layout([STORAGE_BUFFER], 8)
     sets = bench.sets(layout, layout)
     buffer = bench.buffer(64)
-    module = bench.module(LINEAR)
+    module = bench.module(shader("linear"))
     module.close()
     for words, act in (
             ("set 2", lambda: sets.write_buffer(2, 0, buffer, 0, 64)),
@@ -123,7 +124,8 @@ def test_what_does_not_fit_is_refused(bench):
 
 def test_batch(bench):
     """Pipelines that several threads make run; they are taken in the order they were added in."""
-    layout, module = bench.layout([STORAGE_BUFFER, STORAGE_BUFFER], 8), bench.module(LINEAR)
+    layout = bench.layout([STORAGE_BUFFER, STORAGE_BUFFER], 8)
+    module = bench.module(shader("linear"))
     batch = room()
     call("vkrt_make_pipeline_batch", bench.device, 32, batch)
     for factor in range(32):
@@ -169,11 +171,11 @@ def check_capabilities(spirv: bytes, *features: bytes) -> None:
 
 
 def test_capabilities_of_a_module():
-    assert [declared(module) for module in (LINEAR, TEXEL, HALF)] == [
+    assert [declared(module) for module in (shader("linear"), shader("texel"), shader("half"))] == [
         {"Shader"}, {"Shader", "SampledBuffer", "ImageQuery"}, {"Shader", "Float16"}]
-    check_capabilities(HALF, b"float16")
+    check_capabilities(shader("half"), b"float16")
     with pytest.raises(ValueError, match=r"a device .* Float16 \(device feature float16\)"):
-        check_capabilities(HALF)
-    unknown = LINEAR[:20] + struct.pack("=II", 2 << 16 | 17, 6022) + LINEAR[20:]
+        check_capabilities(shader("half"))
+    unknown = shader("linear")[:20] + struct.pack("=II", 2 << 16 | 17, 6022) + shader("linear")[20:]
     with pytest.raises(ValueError, match="Capability6022"):
         check_capabilities(unknown, b"float16")

@@ -169,13 +169,13 @@ ORDERS = """
     import random
     from core_alone import alive, core
     from core_bench import STORAGE_BUFFER, Bench, open_device
-    from core_shaders import LINEAR
+    from core_shaders import shader
 
     found = []
     for seed in range(12):
         before = alive()
         bench = Bench(open_device())
-        pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8)
+        pipeline = bench.pipeline(shader("linear"), [STORAGE_BUFFER, STORAGE_BUFFER], 8)
         buffer = bench.host_buffer(bytes(64))
         sets = bench.sets(pipeline.layout)
         sets.write(0, buffer, buffer)

@@ -16,7 +16,7 @@ import pytest
 from core_alone import messages
 from core_bench import STEP_BARRIERS, STORAGE_BUFFER, UNIFORM_TEXEL, Bench, opened_bench
 from core_build import needs_build
-from core_shaders import LINEAR, TEXEL
+from core_shaders import shader
 from support import run_python
 
 pytestmark = [pytest.mark.driver, needs_build]
@@ -27,7 +27,7 @@ NBYTES = 4096
 def in_order(bench: Bench, left_out: int | None) -> None:
     """Steps of one submission without one of their barriers."""
     commands = bench.begin()
-    for number, record in enumerate(bench.dependent_steps(LINEAR, NBYTES // 4), -1):
+    for number, record in enumerate(bench.dependent_steps(shader("linear"), NBYTES // 4), -1):
         if number >= 0 and number != left_out:
             commands.barrier(*STEP_BARRIERS[number])
         record(commands)
@@ -43,7 +43,7 @@ def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
     commands = bench.begin()
     commands.record_fill(first, 0, NBYTES, 0)
     if texels:
-        pipeline = bench.pipeline(TEXEL, [STORAGE_BUFFER, UNIFORM_TEXEL])
+        pipeline = bench.pipeline(shader("texel"), [STORAGE_BUFFER, UNIFORM_TEXEL])
         sets = bench.sets(pipeline.layout)
         sets.write(0, bench.buffer(NBYTES), bench.view(second))
         commands.record_dispatch(pipeline, sets, 0, (NBYTES // 16 // 64, 1, 1))

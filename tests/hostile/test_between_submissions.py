@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from core_bench import STEP_BARRIERS, Bench, Lost, opened_bench
 from core_build import needs_build
-from core_shaders import LINEAR
+from core_shaders import shader
 from hostile_device import environment_of
 from support import run_python
 
@@ -31,7 +31,7 @@ def in_order(bench: Bench, barriers: list, waits: bool) -> None:
     Args:
         waits: the host waits for each before the next is submitted.
     """
-    for number, record in enumerate(bench.dependent_steps(LINEAR, 1024)):
+    for number, record in enumerate(bench.dependent_steps(shader("linear"), 1024)):
         commands = bench.begin()
         if number and barriers[number - 1] is not None:
             commands.barrier(*barriers[number - 1])
