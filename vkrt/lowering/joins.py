@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.concat import JOIN_STRIPS, put
+from vkrt.ops.concat import JOIN_STRIPS, put, starts_along
 from vkrt.ops.views import part_offset
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -25,7 +24,7 @@ class Joins:
         for node in graph.nodes:
             if node.op == JOIN_STRIPS:
                 (strips, dim), (whole,) = node.args, node.outs
-                *starts, _ = accumulate((strip.sizes[dim] for strip in strips), initial=0)
+                starts = starts_along(strips, dim)
                 if any(start % 4 for start in starts):
                     self._unaligned.add(whole)
                 if not self.is_concatenated(whole):

@@ -84,14 +84,19 @@ def _stack(cx, node, tensors, dim):
     concatenate(cx, out, [viewed(cx, tensor, sizes) for tensor in tensors], dim)
 
 
+def starts_along(tensors: Sequence[Tensor], dim: int) -> list[int]:
+    """The index at which each of tensors begins that are joined along a dimension."""
+    return [0, *accumulate(tensor.sizes[dim] for tensor in tensors)][:-1]
+
+
 def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
     """Makes `out` the tensors, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
     dim = wrap(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
-    starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
+    starts = starts_along(tensors, dim)
     packed = order[-1] == dim
-    if packed and any(start % 4 for start in starts[:-1]):
+    if packed and any(start % 4 for start in starts):
         _join(cx, tensors, out, order, starts)
         return
     result = cx.write(out, order)
@@ -125,7 +130,7 @@ def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
           starts: list[int]) -> None:
     """Concatenates along the packed dimension where inputs share texels, few inputs at a time."""
     operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
-    _join_into(cx, cx.write(out, order), operands, starts[:-1])
+    _join_into(cx, cx.write(out, order), operands, starts)
 
 
 def _join_into(cx, result: Operand, operands: list[Operand], starts: list[int]) -> None:
