@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from core_bench import BUFFER_USAGE, DEVICE, STORAGE_BUFFER
-from core_shaders import LINEAR
+from core_shaders import shader
 from host_device import open_host
 from support import MODELS
 
@@ -104,7 +104,7 @@ def test_dropping_everything_releases_it():
     device = Device.open()
     allocator = Allocator(device)
     made = [allocator.allocate(64, 16, 0xFFFFFFFF, DEVICE), Buffer(device, 64, BUFFER_USAGE),
-            DescriptorLayout(device, [STORAGE_BUFFER]), ShaderModule(device, LINEAR)]
+            DescriptorLayout(device, [STORAGE_BUFFER]), ShaderModule(device, shader("linear"))]
     cycle = [made, device]
     cycle.append(cycle)
     del device, allocator, made, cycle

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from alarms import Interrupted, on_alarm
-from core_shaders import HALF, LINEAR
+from core_shaders import shader
 from vkrt.vk.pipeline_batch import PipelineBatch
 
 from vkrt.errors import ForkedError, UnsupportedError, VulkanError
@@ -21,7 +21,7 @@ STORAGE_BUFFER = 7
 def parts(device):
     """A layout and a shader module."""
     layout = DescriptorLayout(device, [STORAGE_BUFFER, STORAGE_BUFFER], 8)
-    module = ShaderModule(device, LINEAR)
+    module = ShaderModule(device, shader("linear"))
     yield layout, module
     module.close()
     layout.close()
@@ -37,14 +37,17 @@ def batch_of(device, parts, count):
 
 def test_shader_beyond_the_device_never_reaches_the_driver(device):
     if "float16" in device.features:
-        ShaderModule(device, HALF).close()
+        ShaderModule(device, shader("half")).close()
     else:
         with pytest.raises(UnsupportedError, match="Float16"):
-            ShaderModule(device, HALF)
+            ShaderModule(device, shader("half"))
 
 
-@pytest.mark.parametrize("spirv", [b"", b"abc", bytes(64), LINEAR[:16], LINEAR[:-1]])
-def test_not_a_module(device, spirv):
+@pytest.mark.parametrize("damage", [
+    lambda spirv: b"", lambda spirv: b"abc", lambda spirv: bytes(64), lambda spirv: spirv[:16],
+    lambda spirv: spirv[:-1]])
+def test_not_a_module(device, damage):
+    spirv = damage(shader("linear"))
     before = live_objects()
     with pytest.raises(ValueError, match="not a SPIR-V module"):
         ShaderModule(device, spirv)
