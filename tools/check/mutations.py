@@ -118,14 +118,11 @@ def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
             note_in(self, "length", start - 4, "I", name)
         return start, count
 
-    def watch_items(method):
-        def watch(self, slot, name, *rest):
-            code = rest[0] if rest else "d"
-            start, count = originals["_vector"](self, slot, name, WIDTHS[code])
-            for index in range(min(count, 64)):
-                note_in(self, "item", start + index * WIDTHS[code], code, name)
-            return originals[method](self, slot, name, *rest)
-        return watch
+    def watch_items(self, slot, name, code, most=None):
+        start, count = originals["_vector"](self, slot, name, WIDTHS[code])
+        for index in range(min(count, 64)):
+            note_in(self, "item", start + index * WIDTHS[code], code, name)
+        return originals["numbers"](self, slot, name, code, most)
 
     def watch_tables(self, slot, name, kind):
         start, count = originals["_vector"](self, slot, name, 4)
@@ -141,8 +138,7 @@ def _watched(note: Any, targets: dict[str, list[int]]) -> Iterator[None]:
 
     watchers = {
         "field": watch_field, "_number": watch_number, "_target": watch_target,
-        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items("numbers"),
-        "floats": watch_items("floats")}
+        "_vector": watch_vector, "tables": watch_tables, "numbers": watch_items}
     originals = {name: getattr(Table, name) for name in watchers}
     string_at = Buffer.string_at
     with patch.multiple(Table, **watchers), patch.object(Buffer, "string_at", watch_string):
