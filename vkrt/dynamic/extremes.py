@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -90,16 +90,16 @@ class _Search:
         count = max(LEAST_PLANNED, PLANNED_NODES // max(1, len(self.graph.nodes)))
         return [graph for point in good[:count] if (graph := self._at(point)) is not None]
 
-    def _range(self, axis: Axis) -> list[int]:
+    def _range(self, axis: Axis) -> range:
         """The numbers that an axis may have, the largest last."""
         if isinstance(axis, Count):
-            return [*range(axis.most + 1)]
+            return range(axis.most + 1)
         if isinstance(axis, Read):
             most = max((max(t.bounds or (), default=0) for t in _changing(self.graph)), default=0)
-            return [*range(most + 1)]
+            return range(most + 1)
         number, dim = axis[0]
         tensor = self.graph.inputs[number]
-        return [*range(1, (tensor.bounds or tensor.sizes)[dim] + 1)]
+        return range(1, (tensor.bounds or tensor.sizes)[dim] + 1)
 
     def _climb(self) -> None:
         few = [_some(numbers) for numbers in self.ranges]
@@ -129,7 +129,7 @@ class _Search:
         return None
 
 
-def _some(numbers: list[int]) -> list[int]:
+def _some(numbers: range) -> Sequence[int]:
     """At most `MAX_VALUES` of the numbers, evenly spread, with both ends."""
     if len(numbers) <= MAX_VALUES:
         return numbers
