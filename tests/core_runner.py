@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from core_alone import Error, core
-from support import same_bits
+from support import inputs_of, same_bits
 
 import vkrt
 
@@ -76,14 +76,6 @@ def opened(path: Path, method: str = "forward", run_kernel: Any = None) -> Itera
         yield runner
     finally:
         core().vkrt_close_runner(runner.handle)
-
-
-def inputs_of(program: vkrt.Program, method: str = "forward") -> list[np.ndarray]:
-    """Some for a method: random numbers, or zeros where they are integers."""
-    chance = np.random.default_rng(1)
-    inputs = [np.asarray(info.example()) for info in program.metadata(method).inputs]
-    return [np.asarray(chance.standard_normal(x.shape), x.dtype) if x.dtype.kind == "f" else x
-            for x in inputs]
 
 
 def runs(path: Path, times: int = 2) -> tuple[list[np.ndarray], Sequence[list[np.ndarray]]]:

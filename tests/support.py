@@ -297,7 +297,7 @@ def same_bits(outputs, others) -> None:
 
 def as_input(numbers: np.ndarray, info: Any) -> np.ndarray:
     """Numbers in the dtype of an input; whole ones are 0 or more, as they may be indices."""
-    return (numbers if np.dtype(info.dtype).kind == "f" else np.abs(numbers)).astype(info.dtype)
+    return np.asarray(numbers if np.dtype(info.dtype).kind == "f" else np.abs(numbers), info.dtype)
 
 
 def examples_of(program: Any, method: str = "forward") -> list[Any]:
@@ -305,10 +305,10 @@ def examples_of(program: Any, method: str = "forward") -> list[Any]:
     return [info.example() for info in program.metadata(method).inputs]
 
 
-def inputs_of(program) -> list[np.ndarray]:
+def inputs_of(program: Any, method: str = "forward") -> list[np.ndarray]:
     """Inputs of the largest sizes: the same numbers for the same program."""
     random = np.random.default_rng(3)
-    return [as_input(random.standard_normal(i.sizes), i) for i in program.metadata().inputs]
+    return [as_input(random.standard_normal(i.sizes), i) for i in program.metadata(method).inputs]
 
 
 def damaged(good: bytes, how: str) -> bytes:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 from c_hosts import build, either, need_headers, needs_compiler, program_of, run
-from core_runner import inputs_of
 from host_device import PRINTING, VALIDATES
-from support import write_arrays
+from support import inputs_of, write_arrays
 
 HOSTS = Path(__file__).parent / "hosts"
 pytestmark = [pytest.mark.driver, needs_compiler]

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_programs import CODE_OF, Failure, call, library, live, opened, refused, tensor_of
-from core_runner import inputs_of, runs
+from core_runner import runs
 from hostile_device import environment_of
-from support import run_python, same_bits
+from support import inputs_of, run_python, same_bits
 
 import vkrt
 from vkrt.capi import saving

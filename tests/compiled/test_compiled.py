@@ -6,7 +6,6 @@ import os
 from contextlib import closing
 from dataclasses import replace
 
-import core_runner
 import numpy as np
 import pytest
 from compiled_files import rewritten, smaller
@@ -36,7 +35,7 @@ pytestmark = pytest.mark.driver
 def runs(path, method: str, **options):
     """Outputs of two runs, and the report of memory."""
     with vkrt.load(path, **options) as program:
-        inputs = core_runner.inputs_of(program, method)
+        inputs = inputs_of(program, method)
         outputs = [value for _ in range(2) for value in program.run(*inputs, method=method)]
         return outputs, program.memory
 

@@ -4,9 +4,8 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from core_runner import inputs_of
 from hostile_device import environment_of
-from support import MODELS, relative_l2, run_python
+from support import MODELS, inputs_of, relative_l2, run_python
 
 import vkrt
 from vkrt.compiler.compiler import target_on

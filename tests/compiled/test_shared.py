@@ -10,9 +10,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 from compiled_files import as_methods, rewritten, smaller
-from core_runner import inputs_of
 from program_samples import changed, graphs, target
-from support import MODELS, failing, need_model, same_bits
+from support import MODELS, failing, inputs_of, need_model, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
