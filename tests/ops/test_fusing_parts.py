@@ -306,6 +306,15 @@ def test_parts_of_dimensions(rows, columns, data):
         np.testing.assert_array_equal(numbers(found.without(dim)), numbers(found).squeeze(dim))
 
 
+@pytest.mark.parametrize(("sizes", "others", "expected"), [
+    ((2, 4), (16,), None), ((2, 4), (4,), None), ((2, 0), (4,), None), ((2, 0), (0,), (0,)),
+    ((0, 4), (2, 0, 2), (2, 0, 2))])
+def test_other_sizes_of_no_elements_or_of_another_number(sizes, others, expected):
+    """Files may say anything."""
+    found = Strided.of(Operand(NOWHERE, sizes, "float32", (0, 1))).reshaped(others)
+    assert (found and found.sizes) == expected
+
+
 @pytest.mark.parametrize(("op", "dims", "expected"), [
     ("aten.permute_copy.default", ([2.0, 0, -2.0],), (2, 0, 1)),
     ("aten.transpose_copy.int", (0, -1.0), (2, 1, 0))])

@@ -42,7 +42,11 @@ class Strided:
 
     def reshaped(self, sizes: Sequence[int]) -> Strided | None:
         """The same elements in the same order under other sizes; None where their distances
-        would not be regular."""
+        would not be regular, or there are more or fewer elements."""
+        if math.prod(sizes) != math.prod(self.sizes):
+            return None
+        if 0 in sizes:
+            return replace(self, dims=tuple(joined([(size, 1)]) for size in sizes))
         left = list(joined(factor for dim in self.dims for factor in dim))
         dims: list[tuple[StridedDim, ...]] = []
         for size in reversed(sizes):
