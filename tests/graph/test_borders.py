@@ -2,9 +2,12 @@
 
 import itertools
 import random
+from contextlib import closing
 
 import pytest
+from pte import pte_writer as w
 
+from vkrt.compiler.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.graph.borders import choices, match_inputs, match_outputs
 from vkrt.graph.symbols import Symbol
@@ -97,3 +100,11 @@ def test_what_is_overwritten_ends_a_doubt():
     assert match_inputs([t(3), t(2)], [t(3), t(4), t(2)], "here") == [0, 2]
     assert match_inputs([t(3), t(2)], [t(3), t(4), t(2)], "here",
                         lambda place, _read: place == 2) == [0, 2]
+
+
+def test_dtypes_that_numpy_does_not_have_are_refused():
+    values = [w.tensor([2], scalar_type=number) for number in (12, 15, 23)]
+    program = w.program([w.plan(values, inputs=[0, 1], outputs=[2])])
+    with closing(Description(program)) as description:
+        assert list(description.graph("forward").unsupported) == [
+            "input or output of qint8", "input or output of float8_e5m2"]

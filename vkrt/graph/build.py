@@ -25,7 +25,7 @@ from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.twins import join_twins
 from vkrt.graph.views import Writes
 from vkrt.work.limits import Read
-from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, host_dtype
+from vkrt.work.tensor import DTYPES, HOST_DTYPES, Constant, Tensor, device_dtype, host_dtype
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -109,6 +109,9 @@ class Builder:
         self.find_views(self.plan.outputs)
         # By now all delegates have fixed the dtypes in which they take their values.
         borders = [*self.graph.inputs, *(self.values[i] for i in self.plan.outputs)]
+        for value in borders:
+            if isinstance(value, Tensor) and value.host_dtype not in HOST_DTYPES:
+                self.unsupported[f"input or output of {value.host_dtype}"] += 1
         self.chain = [new for entry in Pairs(self.chain, borders).rewritten()
                       for new in ((entry,) if isinstance(entry, Symbol)
                                   else self._on_device(entry))]

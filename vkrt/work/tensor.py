@@ -35,6 +35,11 @@ ITEMSIZE: dict[str, int] = {
     "float8_e4m3fnuz": 1,
 }
 
+# Those of them that numpy has, as which the host passes tensors
+HOST_DTYPES = frozenset({
+    "bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128"})
+
 # A key of `ITEMSIZE`, and a role of a `Storage`; files have their positions in these.
 Dtype = str
 Role = str
