@@ -8,6 +8,7 @@ import numpy as np
 from graph_maker import Constants, Nodes, graph_of, value
 from harness import normal
 from small_graphs import layer
+from support import relative_l2
 
 from vkrt.dynamic.ranges import find_dynamic
 from vkrt.graph.graph import Graph, Node
@@ -186,7 +187,7 @@ def bytes_of_both(net: Network, device, prefer: str, storage: str, graph: Graph 
 def near(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:
     """Asserts that results differ no more than by the order of sums."""
     for one, other in zip(parts, whole, strict=True):
-        assert np.linalg.norm(one - other) <= 2e-6 * np.linalg.norm(other)
+        assert relative_l2(one, other) <= 2e-6
 
 
 def close(parts: list[np.ndarray], whole: list[np.ndarray]) -> None:

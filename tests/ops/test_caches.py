@@ -10,7 +10,7 @@ from graph_maker import new_node
 from harness import normal
 from samples.attention import SIZES, any_mask, attention
 from small_graphs import kernels
-from support import execute, open_method, same_bits
+from support import execute, open_method, relative_l2, same_bits
 from test_sharing import sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -268,8 +268,7 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, s
     expected = attention(arrays[0].astype(np.float32), floats_of(after["keys"])[0],
                          floats_of(after["values"])[0], start, masks[0] if masks else None, 0.0,
                          causal, None)
-    bound = 5e-6 if dtype == "float32" else 1e-3
-    assert np.linalg.norm(result - expected) <= bound * np.linalg.norm(expected)
+    assert relative_l2(result, expected) <= (5e-6 if dtype == "float32" else 1e-3)
 
 
 @pytest.mark.parametrize(("op", "count", "start", "turned", "batch"), [

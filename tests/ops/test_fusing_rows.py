@@ -18,7 +18,7 @@ from fused_graphs import (
 from graph_maker import Constants, Nodes, new_node, value
 from harness import normal
 from small_graphs import families_of, kernels, layer, results_of, rewritten
-from support import open_method, same_bits
+from support import open_method, relative_l2, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -44,8 +44,7 @@ def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str
     for result, wanted in zip(fused, apart, strict=True):
         assert np.isfinite(wanted).all() and wanted.any()
         if tolerance:
-            error = np.linalg.norm((result - wanted).astype(np.float64))
-            assert error <= tolerance * np.linalg.norm(wanted.astype(np.float64))
+            assert relative_l2(result, wanted) <= tolerance
         else:
             np.testing.assert_array_equal(result, wanted)
 
