@@ -9,6 +9,7 @@ from typing import Any
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.host import np
+from vkrt.ops.host.reduction import line_of
 from vkrt.ops.parts import diagonal_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scatter import index_put_sizes, number_sizes, scatter_sizes
@@ -35,17 +36,11 @@ def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(places)
 
 
-def _lines(*arrays):
-    """The arrays, 0-d ones as 1-d: to torch 0-d tensors have one dimension."""
-    return [array.reshape(1) if isinstance(array, np.ndarray) and array.ndim == 0 else array
-            for array in arrays]
-
-
 def _scattered(x, dim, index, source, add: bool):
-    result, index, source = _lines(x.copy(), index, source)
+    result, index = line_of(x.copy()), line_of(index)
     place = _along(int(dim), index)
     if isinstance(source, np.ndarray):
-        source = source[tuple(slice(n) for n in index.shape)]
+        source = line_of(source)[tuple(slice(n) for n in index.shape)]
     if add:
         np.add.at(result, place, source)
     else:
@@ -55,14 +50,10 @@ def _scattered(x, dim, index, source, add: bool):
 
 @host_kernel("aten::scatter.src_out", "self:T dim:i index:T.int32 src:T",
              sizes=scatter_sizes, dtypes=ANY)
-def scatter(x, dim, index, source):
-    return _scattered(x, dim, index, source, add=False)
-
-
 @host_kernel("aten::scatter.value_out", "self:T dim:i index:T.int32 value:n",
              sizes=number_sizes, dtypes=ANY)
-def scatter_value(x, dim, index, value):
-    return _scattered(x, dim, index, value, add=False)
+def scatter(x, dim, index, source):
+    return _scattered(x, dim, index, source, add=False)
 
 
 @host_kernel("aten::scatter_add.out", "self:T dim:i index:T.int32 src:T",
