@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 from support import MODELS, need_command, reference_of, same_bits
-from vkrt.runtime.pruning import pruned
 
 import vkrt
 from vkrt.runtime import pipelines
 from vkrt.shader import Shader, shader_library, spirv
+from vkrt.vk.pipeline import pruned
 
 PHI, SELECTION_MERGE, LABEL, BRANCH_CONDITIONAL, SWITCH, DECORATE = 245, 247, 248, 250, 251, 71
 BRANCH, RETURN, UNREACHABLE, COPY = 249, 253, 255, 83

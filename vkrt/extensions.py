@@ -19,7 +19,7 @@ from vkrt.errors import PackageError
 MODULES = {
     "executable": "fit flat rows",
     "memory": "fetched packing reader sha256 source strategies",
-    "runtime": ("compute_graph external handles host_calls map_probe pipelines pruning "
+    "runtime": ("compute_graph external handles host_calls map_probe pipelines "
                 "state_memory streaming timed_runs unfinished weights"),
     "vk": ("batch cache_folder check device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "

@@ -10,10 +10,9 @@ import weakref
 
 from vkrt.errors import PipelineError, VulkanError
 from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
-from vkrt.runtime.pruning import pruned
 from vkrt.shader import shader_library
 from vkrt.vk.info import usable_cores
-from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
+from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule, pruned
 from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.pipeline_cache import save
 

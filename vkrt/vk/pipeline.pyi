@@ -1,7 +1,9 @@
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from vkrt.vk.device import Device
+
+def pruned(module: Any, constants: Sequence[tuple[int, int]]) -> bytes: ...
 
 class ShaderModule:
     def __init__(self, device: Device, spirv: bytes) -> None: ...

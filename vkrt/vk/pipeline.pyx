@@ -5,12 +5,14 @@ All of it is made while a program is loaded; an inference only uses the handles.
 
 cimport cython
 from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
 
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline cimport (
     MAX_BINDINGS, MAX_CONSTANTS, close_descriptor_layout, close_pipeline, close_shader_module,
     make_descriptor_layout, make_pipeline, make_shader_module,
 )
+from vkrt.core.pruning cimport prune_module
 from vkrt.core.vulkan cimport *
 from vkrt.vk.check cimport check_status
 
@@ -92,6 +94,34 @@ cdef size_t write_constants(constants, Constant* values) except? 0:
         values[i].id = number
         values[i].value = value & 0xFFFFFFFF
     return len(constants)
+
+
+def pruned(module, constants):
+    """The code of a module that is reached with these specialization constants.
+
+    Args:
+        module: SPIR-V words, as a buffer of bytes; valid, with one definition of each id.
+        constants: (id, 32-bit int) of those that have another value than their default.
+
+    Raises:
+        FormatError: it is no SPIR-V module.
+    """
+    cdef bytes whole = bytes(module)
+    cdef const char* words = whole
+    cdef Constant[MAX_CONSTANTS] values
+    cdef size_t number = min(write_constants(constants, values), <size_t>MAX_CONSTANTS)
+    cdef size_t nbytes = len(whole), size
+    cdef uint32_t* result
+    cdef Error error
+    cdef int status
+    with nogil:
+        status = prune_module(<const uint32_t*>words, nbytes, values, number, &result, &size,
+                              &error)
+    check_status(status, &error)
+    try:
+        return whole if result == NULL else (<char*>result)[:size]
+    finally:
+        free(result)
 
 
 @cython.no_gc_clear

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from vkrt.runtime.pruning import pruned
-
 from compilers.drivers import Capture
 from vkrt.shader import shader_library
+from vkrt.vk.pipeline import pruned
 
 # Names of figures, of which a driver has one
 _SPILLS = ("STP Count", "Spilled VGPRs", "Spill Count", "Spill Size", "spills")
