@@ -11,12 +11,12 @@ from vkrt.core.records cimport CompiledMethodRow, Records
 from vkrt.core.workarounds cimport Workarounds
 
 cdef extern nogil:
-    # Bytes of the file in one import, at most
-    int64_t max_window "vkrt_max_window"(const Device* device)
-    # The first byte, and the end, of an import that holds `nbytes` at an offset of a file. Imports
-    # are of whole pages, so that both may lie outside of it.
-    void span_of "vkrt_import_span"(const Device* device, const File* file, int64_t offset,
-                                    int64_t nbytes, int64_t* start, int64_t* end)
+    # Makes a window of a file, which is one import, hold `nbytes` at an offset too; returns False
+    # where it would be too large. Imports are of whole pages, so that a window may begin or end
+    # outside of the file.
+    #   start, end: of the window; an empty one has INT64_MAX and INT64_MIN
+    bint extend_window "vkrt_extend_window"(const Device* device, const File* file, int64_t offset,
+                                            int64_t nbytes, int64_t* start, int64_t* end)
     # What keeps a device from reading any weight in place, or NULL.
     #   maps_files: it was measured that its driver does, whatever that says
     const char* why_none "vkrt_why_none_mapped"(const Device* device, bint maps_files)

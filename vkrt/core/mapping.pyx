@@ -34,6 +34,18 @@ cdef void span_of(const Device* device, const File* file, int64_t offset, int64_
         (address + <uint64_t>nbytes + alignment - 1) // alignment * alignment - base)
 
 
+cdef bint extend_window(const Device* device, const File* file, int64_t offset, int64_t nbytes,
+                        int64_t* start, int64_t* end) noexcept nogil:
+    cdef int64_t first, last
+    cdef bint is_empty = start[0] > end[0]
+    span_of(device, file, offset, nbytes, &first, &last)
+    first, last = min(first, start[0]), max(last, end[0])
+    if not is_empty and last - first > max_window(device):
+        return False
+    start[0], end[0] = first, last
+    return True
+
+
 cdef const char* why_none(const Device* device, bint maps_files) noexcept nogil:
     if device.import_alignment == 0:
         return b"the device has no VK_EXT_external_memory_host"

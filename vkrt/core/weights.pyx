@@ -1,19 +1,18 @@
 # cython: cdivision=True
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.core.block cimport flush_block
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.check_weights cimport has_written
-from vkrt.core.device cimport Device
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.handles cimport allow_uploads, bind_handles, has_handle, make_handle, place_handle
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
-from vkrt.core.mapping cimport max_window, span_of
+from vkrt.core.mapping cimport extend_window
 from vkrt.core.pieces cimport Job
 from vkrt.core.prepack cimport run_prepack
 from vkrt.core.records cimport BlockRow, WeightReadRow
@@ -47,23 +46,17 @@ cdef int open_weights(Allocator* allocator, const Records* records, const Weight
 cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     """Imports the windows of the file that the mapped weights lie in, and places the weights."""
     cdef const WeightReadRow* mapped = weights.records.weight_read + weights.plan.mapped.first
-    cdef int64_t number = weights.plan.mapped.count, first = 0, last, start, end, further
-    cdef const Device* device = weights.handles.device
+    cdef int64_t number = weights.plan.mapped.count, first = 0, last, start, end
     if number == 0 or has_handle(weights.handles, mapped.storage):
         return VKRT_OK
     weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
     if weights.imports == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"imports of weights: the host is out of memory")
     while first < number:
-        span_of(device, weights.file, mapped[first].offset,
-                mapped[first].nbytes + mapped[first].tail, &start, &end)
-        last = first + 1
-        while last < number and mapped[last].offset >= mapped[first].offset:
-            span_of(device, weights.file, mapped[last].offset,
-                    mapped[last].nbytes + mapped[last].tail, &further, &further)
-            if further - start > max_window(device):
-                break
-            end = max(end, further)
+        start, end, last = INT64_MAX, INT64_MIN, first
+        while last < number and extend_window(
+                weights.handles.device, weights.file, mapped[last].offset,
+                mapped[last].nbytes + mapped[last].tail, &start, &end):
             last += 1
         if import_window(weights, mapped + first, last - first, start, end, error):
             return error.status

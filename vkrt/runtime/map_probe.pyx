@@ -1,7 +1,7 @@
 """Whether a device reads weights in their file (`vkrt.core.mapping`), and its driver the pages of
 files at all (`vkrt.core.map_probe`)."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 
 from vkrt.core cimport map_probe as core
 from vkrt.core cimport mapping
@@ -66,15 +66,15 @@ def why_not(Device device not None, Source source not None, int64_t offset, int6
     return text_of(mapping.why_not(&device.core, &source.file, offset, nbytes, tail, alignment))
 
 
-def max_window(Device device not None):
-    """Bytes of a file in one import, at most."""
-    return mapping.max_window(&device.core)
-
-
-def import_span(Device device not None, Source source not None, int64_t offset, int64_t nbytes):
-    """The first byte, and the end, of an import that holds `nbytes` at an offset of a file: both
-    may lie outside of it."""
-    cdef int64_t start, end
+def windows_of(Device device not None, Source source not None, parts):
+    """(first byte, end) of the imports of a file that hold these parts of it, each of which is
+    (offset, bytes). An import may begin before the file, and end behind it."""
+    cdef int64_t start = INT64_MAX, end = INT64_MIN, offset, nbytes
+    windows = []
     source._check_open()
-    mapping.span_of(&device.core, &source.file, offset, nbytes, &start, &end)
-    return start, end
+    for offset, nbytes in parts:
+        if not mapping.extend_window(&device.core, &source.file, offset, nbytes, &start, &end):
+            windows.append((start, end))
+            start, end = INT64_MAX, INT64_MIN
+            mapping.extend_window(&device.core, &source.file, offset, nbytes, &start, &end)
+    return [*windows, (start, end)] if parts else []

@@ -14,7 +14,7 @@ from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.executable import Executable
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
-from vkrt.runtime.map_probe import import_span, max_window, reads_files, why_none, why_not
+from vkrt.runtime.map_probe import reads_files, why_none, why_not, windows_of
 from vkrt.vk.imported import HostImport
 
 if TYPE_CHECKING:
@@ -77,32 +77,18 @@ class Mapper:
         If the driver refuses, `UnsupportedError` is raised. `cannot_map` then gives that reason for
         all weights of the file.
         """
-        for source, start, end in self._windows(weights):
-            mapping = self._sources[source]
-            try:
-                made = HostImport(self._device, mapping.address + start, end - start,
-                                  BUFFER_USAGE, memoryview(mapping))
-            except (VulkanError, UnsupportedError) as error:
-                self.lacked_memory |= isinstance(error, DeviceMemoryError)
-                self._refused[source] = f"the driver refuses the import ({error})"
-                self.close()
-                raise UnsupportedError(self._refused[source]) from error
-            self._imports.append((source, start, made))
-
-    def _windows(self, weights: Sequence[WeightRead]) -> list[tuple[int, int, int]]:
-        """(source, first byte, end) of the imports that hold these weights."""
-        windows: list[tuple[int, int, int]] = []
-        limit = max_window(self._device) if weights else 0
-        for weight in sorted(weights, key=lambda w: (w.source, w.offset)):
-            start, end = import_span(self._device, self._sources[weight.source], weight.offset,
-                                     weight.nbytes + weight.tail)
-            if windows:
-                source, first, last = windows[-1]
-                if source == weight.source and max(last, end) - first <= limit:
-                    windows[-1] = source, first, max(last, end)
-                    continue
-            windows.append((weight.source, start, end))
-        return windows
+        for source, mapping in enumerate(self._sources):
+            parts = sorted((w.offset, w.nbytes + w.tail) for w in weights if w.source == source)
+            for start, end in windows_of(self._device, mapping, parts):
+                try:
+                    made = HostImport(self._device, mapping.address + start, end - start,
+                                      BUFFER_USAGE, memoryview(mapping))
+                except (VulkanError, UnsupportedError) as error:
+                    self.lacked_memory |= isinstance(error, DeviceMemoryError)
+                    self._refused[source] = f"the driver refuses the import ({error})"
+                    self.close()
+                    raise UnsupportedError(self._refused[source]) from error
+                self._imports.append((source, start, made))
 
     def place(self, weight: WeightRead) -> tuple[Any, int]:
         """(buffer, offset in bytes) where the device reads a weight that was acquired."""
