@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from vkrt.core.allocator cimport Allocator
 from vkrt.core.block cimport Block
 from vkrt.core.error cimport Error
+from vkrt.core.handles cimport Handles
 from vkrt.core.memory_types cimport Purpose
 from vkrt.core.records cimport Records, Rows
 
@@ -24,8 +25,10 @@ cdef extern nogil:
     int plan_blocks "vkrt_plan_blocks"(Allocator* allocator, Allocator* spilled,
                                        const Records* records, const Rows* planned,
                                        const int64_t* type_bits, Blocks* blocks, Error* error)
-    # Allocates a block by its number, unless it is there.
-    int allocate_planned "vkrt_allocate_planned"(Blocks* blocks, int64_t number, Error* error)
+    # Allocates a block by its number, and binds what lies in it, unless it is there.
+    int allocate_planned "vkrt_allocate_planned"(Blocks* blocks, Handles* handles, int64_t number,
+                                                 Error* error)
+    # Allocates those that are not there, in which nothing is bound yet.
     int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error)
     # The blocks of an arena that planned ones are, or parts of: of the same kind and types of
     # memory, and no smaller. The caller frees `found`, also where it failed.

@@ -4,6 +4,7 @@ from libc.string cimport memset
 
 from vkrt.core.block cimport allocate_block, free_block
 from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.handles cimport bind_handles
 from vkrt.core.memory_types cimport MEMORY_DEVICE, MEMORY_READBACK
 from vkrt.core.records cimport (
     BLOCK_KIND_HOST, BLOCK_KIND_SPILL, BlockRow,
@@ -22,23 +23,30 @@ cdef int plan_blocks(Allocator* allocator, Allocator* spilled, const Records* re
     return VKRT_OK
 
 
-cdef int allocate_planned(Blocks* blocks, int64_t number, Error* error) noexcept nogil:
+cdef int allocate_one(Blocks* blocks, int64_t number, Error* error) noexcept nogil:
     cdef int64_t row = blocks.planned.first + number
     cdef const BlockRow* planned = blocks.records.block + row
     cdef Purpose purpose = (MEMORY_READBACK if planned.kind in (BLOCK_KIND_HOST, BLOCK_KIND_SPILL)
                             else MEMORY_DEVICE)
     cdef int64_t bits = planned.type_bits if blocks.type_bits == NULL else blocks.type_bits[row]
-    if blocks.items[number].handle != NULL:
-        return VKRT_OK
     return allocate_block(blocks.spilled if planned.kind == BLOCK_KIND_SPILL else blocks.allocator,
                           planned.nbytes, planned.alignment, <uint32_t>bits,
                           purpose, &blocks.items[number], error)
 
 
+cdef int allocate_planned(Blocks* blocks, Handles* handles, int64_t number,
+                          Error* error) noexcept nogil:
+    if blocks.items[number].handle != NULL:
+        return VKRT_OK
+    return (allocate_one(blocks, number, error)
+            or bind_handles(handles, blocks.records.block + blocks.planned.first + number,
+                            &blocks.items[number], error))
+
+
 cdef int allocate_all(Blocks* blocks, Error* error) noexcept nogil:
     cdef int64_t i
     for i in range(blocks.planned.count):
-        if allocate_planned(blocks, i, error):
+        if blocks.items[i].handle == NULL and allocate_one(blocks, i, error):
             return error.status
     return VKRT_OK
 

@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
-from vkrt.core.handles cimport bind_handles, buffer_of, flush_range, host_address, make_handles
+from vkrt.core.handles cimport buffer_of, flush_range, host_address, make_handles
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport read_job
@@ -42,12 +42,7 @@ cdef int open_states(Allocator* allocator, const Records* records, const StatePl
 cdef int allocate_states(States* states, Error* error) noexcept nogil:
     cdef int64_t i
     for i in range(states.plan.blocks.count):
-        if states.blocks.items[i].handle != NULL:
-            continue
-        if (allocate_planned(&states.blocks, i, error)
-                or bind_handles(states.handles,
-                                states.records.block + states.plan.blocks.first + i,
-                                &states.blocks.items[i], error)):
+        if allocate_planned(&states.blocks, states.handles, i, error):
             return error.status
     return VKRT_OK
 
@@ -122,6 +117,8 @@ cdef bint begins_as_zeros(const StateTensorRow* state) noexcept nogil:
 
 
 cdef int fill_states(States* states, Once* once, Error* error) noexcept nogil:
+    """Zeros in all that begin as zeros. Where the host does not see them it is one submission: a
+    language model has dozens of caches, and each submission is waited for."""
     cdef const StateTensorRow* state = states.records.state_tensor + states.plan.tensors.first
     cdef const Buffer* buffer
     cdef uint64_t offset

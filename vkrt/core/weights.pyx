@@ -9,7 +9,7 @@ from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.check_weights cimport has_written
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
-from vkrt.core.handles cimport allow_uploads, bind_handles, has_handle, make_handle, place_handle
+from vkrt.core.handles cimport allow_uploads, has_handle, make_handle, place_handle
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
 from vkrt.core.mapping cimport extend_window
@@ -81,12 +81,7 @@ cdef int import_window(Weights* weights, const WeightReadRow* mapped, int64_t nu
 cdef int allocate(void* data, int64_t number, Error* error) noexcept nogil:
     """An `AllocateBlock` of a `Weights`."""
     cdef Weights* weights = <Weights*>data
-    if weights.blocks.items[number].handle != NULL:
-        return VKRT_OK
-    if allocate_planned(&weights.blocks, number, error):
-        return error.status
-    return bind_handles(weights.handles, weights.records.block + weights.plan.blocks.first + number,
-                        &weights.blocks.items[number], error)
+    return allocate_planned(&weights.blocks, weights.handles, number, error)
 
 
 cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
