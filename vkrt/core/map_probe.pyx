@@ -9,7 +9,7 @@ from posix.types cimport off_t
 from posix.unistd cimport unlink
 
 from vkrt.core.allocator cimport Allocator, close_allocator, open_allocator
-from vkrt.core.block cimport Block, allocate_block, free_block, invalidate_block
+from vkrt.core.block cimport Block, free_block, invalidate_block
 from vkrt.core.command cimport begin_commands, copy_buffer, device_to_host, end_commands
 from vkrt.core.device cimport close_device, give_up, open_device
 from vkrt.core.error cimport (
@@ -23,9 +23,7 @@ from vkrt.core.once cimport Once, close_once, open_once
 from vkrt.core.private_file cimport (
     Part, cache_path, prune_folder_of, put_private_file, read_private_file,
 )
-from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
-)
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, close_buffer, make_buffer_and_block
 from vkrt.core.sha256 cimport SHA256_BYTES, sha256
 from vkrt.core.system cimport kernel, page_size, utsname
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
@@ -84,16 +82,11 @@ cdef int open_bench(Bench* bench, const Device* device, const Physical* physical
     if open_device(device.instance, physical, &bench.device, error):
         return error.status
     bench.device.loses_imports = device.loses_imports
-    if (open_allocator(&bench.device, &bench.allocator, error)
+    return (open_allocator(&bench.device, &bench.allocator, error)
             or import_host(&bench.device, pages, nbytes, BUFFER_USAGE, &bench.source, error)
-            or make_buffer(&bench.device, nbytes, BUFFER_USAGE, COMPUTE_ONLY, &bench.result, error)
-            or allocate_block(&bench.allocator, bench.result.memory.required.size,
-                              bench.result.memory.required.alignment,
-                              bench.result.memory.required.memoryTypeBits, MEMORY_READBACK,
-                              &bench.block, error)
-            or bind_buffer(&bench.result, &bench.block, 0, error)):
-        return error.status
-    return open_once(&bench.device, &bench.once, error)
+            or make_buffer_and_block(&bench.allocator, nbytes, BUFFER_USAGE, COMPUTE_ONLY,
+                                     MEMORY_READBACK, &bench.result, &bench.block, error)
+            or open_once(&bench.device, &bench.once, error))
 
 
 cdef bint close_bench(Bench* bench) noexcept nogil:

@@ -2,7 +2,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from vkrt.core.block cimport Block, allocate_block, flush_block, free_block
+from vkrt.core.block cimport Block, flush_block, free_block
 from vkrt.core.command cimport begin_commands
 from vkrt.core.descriptors cimport DescriptorPool, close_descriptor_pool
 from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
@@ -14,7 +14,7 @@ from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport start_ahead
 from vkrt.core.records cimport PrepackBatchRow, StagedReadRow
 from vkrt.core.recording cimport make_sets, record_commands
-from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, close_buffer, make_buffer_and_block
 from vkrt.core.weight_jobs cimport plain_job
 
 
@@ -31,13 +31,8 @@ cdef struct Prepack:
 
 
 cdef int acquire(Prepack* prepack, Allocator* allocator, Error* error) noexcept nogil:
-    if (make_buffer(allocator.device, prepack.plan.staging_bytes, BUFFER_USAGE, COMPUTE_ONLY,
-                    &prepack.staging, error)
-            or allocate_block(allocator, prepack.staging.memory.required.size,
-                              prepack.staging.memory.required.alignment,
-                              prepack.staging.memory.required.memoryTypeBits, MEMORY_STAGING,
-                              &prepack.block, error)
-            or bind_buffer(&prepack.staging, &prepack.block, 0, error)
+    if (make_buffer_and_block(allocator, prepack.plan.staging_bytes, BUFFER_USAGE, COMPUTE_ONLY,
+                              MEMORY_STAGING, &prepack.staging, &prepack.block, error)
             or open_once(allocator.device, &prepack.once, error)):
         return error.status
     prepack.handles.staging = &prepack.staging

@@ -3,9 +3,11 @@ views. One of them is for one thread at a time."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from vkrt.core.allocator cimport Allocator
 from vkrt.core.block cimport Block
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
+from vkrt.core.memory_types cimport Purpose
 from vkrt.core.vulkan cimport (
     VkBuffer, VkBufferView, VkExtent3D, VkFormat, VkImage, VkImageView, VkMemoryRequirements,
 )
@@ -55,6 +57,10 @@ cdef extern nogil:
                                          uint64_t size, Error* error)
     int bind_buffer "vkrt_bind_buffer"(Buffer* buffer, Block* block, uint64_t offset, Error* error)
     void close_buffer "vkrt_close_buffer"(Buffer* buffer)
+    # A buffer with a block of its own. What failed is closed, and then its block freed, too.
+    int make_buffer_and_block "vkrt_make_buffer_and_block"(
+        Allocator* allocator, uint64_t size, uint32_t usage, BufferUse use, Purpose purpose,
+        Buffer* buffer, Block* block, Error* error)
     # Fails unless a part is in the buffer and not empty.
     int check_range "vkrt_check_range"(const Buffer* buffer, uint64_t offset, uint64_t range,
                                        Error* error)

@@ -1,6 +1,6 @@
 from libc.string cimport memset
 
-from vkrt.core.block cimport bind_buffer_memory, bind_image_memory
+from vkrt.core.block cimport allocate_block, bind_buffer_memory, bind_image_memory
 from vkrt.core.device cimport create_child, create_handle, destroy_child, destroy_handle
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_OK, fail
 from vkrt.core.live cimport BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW
@@ -94,6 +94,16 @@ cdef void close_buffer(Buffer* buffer) noexcept nogil:
         destroy_child(buffer.device, BUFFER, &buffer.handle)
     buffer.handle = VK_NULL_HANDLE
     buffer.memory.bound, buffer.memory.block = False, NULL
+
+
+cdef int make_buffer_and_block(Allocator* allocator, uint64_t size, uint32_t usage, BufferUse use,
+                               Purpose purpose, Buffer* buffer, Block* block,
+                               Error* error) noexcept nogil:
+    cdef const VkMemoryRequirements* required = &buffer.memory.required
+    return (make_buffer(allocator.device, size, usage, use, buffer, error)
+            or allocate_block(allocator, required.size, required.alignment, required.memoryTypeBits,
+                              purpose, block, error)
+            or bind_buffer(buffer, block, 0, error))
 
 
 cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,

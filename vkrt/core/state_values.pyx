@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from vkrt.core.block cimport Block, allocate_block, free_block, invalidate_block
+from vkrt.core.block cimport Block, free_block, invalidate_block
 from vkrt.core.command cimport barrier, begin_commands, copy_buffer, device_to_host
 from vkrt.core.error cimport VKRT_OK
 from vkrt.core.formats cimport BUFFER_USAGE
@@ -9,7 +9,7 @@ from vkrt.core.handles cimport buffer_of, copy_from_range, host_address
 from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.records cimport StateTensorRow
-from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer
+from vkrt.core.resource cimport COMPUTE_ONLY, Buffer, close_buffer, make_buffer_and_block
 from vkrt.core.states cimport write_state
 from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
@@ -30,15 +30,9 @@ cdef struct Window:
 
 cdef int open_window(Window* window, States* states, Error* error) noexcept nogil:
     memset(window, 0, sizeof(window[0]))
-    if (open_once(states.handles.device, &window.once, error)
-            or make_buffer(states.handles.device, PIECE, BUFFER_USAGE, COMPUTE_ONLY, &window.buffer,
-                           error)
-            or allocate_block(states.blocks.allocator, window.buffer.memory.required.size,
-                              window.buffer.memory.required.alignment,
-                              window.buffer.memory.required.memoryTypeBits, MEMORY_READBACK,
-                              &window.block, error)):
-        return error.status
-    return bind_buffer(&window.buffer, &window.block, 0, error)
+    return (open_once(states.handles.device, &window.once, error)
+            or make_buffer_and_block(states.blocks.allocator, PIECE, BUFFER_USAGE, COMPUTE_ONLY,
+                                     MEMORY_READBACK, &window.buffer, &window.block, error))
 
 
 cdef void close_window(Window* window) noexcept nogil:

@@ -3,7 +3,7 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from vkrt.core.block cimport allocate_block, flush_block, free_block
+from vkrt.core.block cimport flush_block, free_block
 from vkrt.core.command cimport (
     begin_commands, close_command_buffer, close_command_pool, copy_buffer, end_commands,
     make_command_buffer, make_command_pool,
@@ -14,7 +14,7 @@ from vkrt.core.memory_types cimport MEMORY_STAGING
 from vkrt.core.pieces cimport make_job_of_rows
 from vkrt.core.reader cimport read_job, start_ahead
 from vkrt.core.records cimport StreamedWeightRow, UploadPieceRow
-from vkrt.core.resource cimport SHARED, bind_buffer, check_range, close_buffer, make_buffer
+from vkrt.core.resource cimport SHARED, check_range, close_buffer, make_buffer_and_block
 from vkrt.core.semaphore cimport close_timeline, finish_value, make_timeline, submit_in_order
 from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job, plain_job
 
@@ -46,13 +46,8 @@ cdef int plan_piece(Uploader* uploader, Piece* piece, const Upload* item, const 
 
 cdef int open_staging(Uploader* uploader, Allocator* allocator, Error* error) noexcept nogil:
     cdef int i
-    if (make_buffer(allocator.device, UPLOAD_SLOTS * uploader.slot_bytes, BUFFER_USAGE, SHARED,
-                    &uploader.staging, error)
-            or allocate_block(allocator, uploader.staging.memory.required.size,
-                              uploader.staging.memory.required.alignment,
-                              uploader.staging.memory.required.memoryTypeBits, MEMORY_STAGING,
-                              &uploader.block, error)
-            or bind_buffer(&uploader.staging, &uploader.block, 0, error)
+    if (make_buffer_and_block(allocator, UPLOAD_SLOTS * uploader.slot_bytes, BUFFER_USAGE, SHARED,
+                              MEMORY_STAGING, &uploader.staging, &uploader.block, error)
             or make_command_pool(allocator.device, True, &uploader.pool, error)):
         return error.status
     for i in range(UPLOAD_SLOTS):
