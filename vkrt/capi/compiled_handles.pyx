@@ -1,9 +1,10 @@
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
 from vkrt.capi.failure cimport refuse
 from vkrt.capi.table cimport VKRT_OK
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT
+from vkrt.core.grown cimport grown
 from vkrt.core.threads cimport (
     pthread_cond_broadcast, pthread_cond_t, pthread_cond_wait, pthread_mutex_lock, pthread_mutex_t,
     pthread_mutex_unlock,
@@ -63,12 +64,10 @@ cdef Entry* add_entry() noexcept nogil:
     """A new one at the end; NULL where the host is out of memory."""
     global entries, entry_count, last_number
     cdef Entry* made
-    cdef Entry** grown
-    if entry_count & (entry_count - 1) == 0:  # there is room for powers of two
-        grown = <Entry**>realloc(entries, max(2 * entry_count, <size_t>1) * sizeof(Entry*))
-        if grown == NULL:
-            return NULL
-        entries = grown
+    cdef Entry** room = <Entry**>grown(entries, entry_count, sizeof(Entry*))
+    if room == NULL:
+        return NULL
+    entries = room
     made = <Entry*>calloc(1, sizeof(Entry))
     if made != NULL:
         last_number += 1

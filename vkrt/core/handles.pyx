@@ -1,11 +1,12 @@
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from vkrt.core.block cimport flush_block, invalidate_block
 from vkrt.core.check cimport STAGING
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE, IMAGE_USAGE, texel_format
+from vkrt.core.grown cimport grown
 from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
 from vkrt.core.resource cimport (
@@ -198,8 +199,10 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
         if made.format == format and memcmp(&made.range, part, sizeof(RangeRow)) == 0:
             view[0] = made.view.handle
             return VKRT_OK
-    if room_for_view(handles, error):
-        return error.status
+    made = <TexelView*>grown(handles.views, <size_t>handles.view_count, sizeof(TexelView))
+    if made == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"a texel view: the host is out of memory")
+    handles.views = made
     buffer = buffer_of(handles, part, &offset)
     if handles.padded and has_room(handles, part, buffer, offset):
         nbytes = view_bytes(nbytes)
@@ -209,19 +212,6 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
         return error.status
     handles.view_count += 1
     view[0] = made.view.handle
-    return VKRT_OK
-
-
-cdef int room_for_view(Handles* handles, Error* error) noexcept nogil:
-    """Makes room for one view more: there is room for powers of two."""
-    cdef int64_t number = handles.view_count
-    cdef TexelView* grown
-    if number & (number - 1):
-        return VKRT_OK
-    grown = <TexelView*>realloc(handles.views, <size_t>max(2 * number, 1) * sizeof(TexelView))
-    if grown == NULL:
-        return fail(error, VKRT_ERROR_MEMORY, b"a texel view: the host is out of memory")
-    handles.views = grown
     return VKRT_OK
 
 

@@ -1,10 +1,11 @@
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
 from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.check cimport find_module
 from vkrt.core.flat cimport equal_texts
+from vkrt.core.grown cimport grown
 from vkrt.core.pipeline cimport (
     Constant, MAX_BINDINGS, MAX_CONSTANTS, ShaderModule, close_descriptor_layout, close_pipeline,
     close_shader_module, make_descriptor_layout, make_shader_module,
@@ -46,13 +47,6 @@ cdef void close_kernels(Kernels* kernels) noexcept nogil:
     memset(kernels, 0, sizeof(kernels[0]))
 
 
-cdef void* grown(void* items, int64_t count, size_t size) noexcept nogil:
-    """Room for one more item than so many: there is room for powers of two. NULL: out of memory."""
-    if count & (count - 1):
-        return items
-    return realloc(items, <size_t>max(2 * count, 1) * size)
-
-
 cdef bint is_same(const Records* records, const KernelRow* one,
                   const KernelRow* other) noexcept nogil:
     if (one.constants.count != other.constants.count
@@ -87,7 +81,8 @@ cdef int get_layout(Kernels* kernels, const ModuleRow* module, DescriptorLayout*
                 and memcmp(layout.types, types, size * sizeof(VkDescriptorType)) == 0):
             found[0] = layout
             return VKRT_OK
-    room = <DescriptorLayout**>grown(kernels.layouts, kernels.layout_count, sizeof(void*))
+    room = <DescriptorLayout**>grown(kernels.layouts, <size_t>kernels.layout_count,
+                                     sizeof(void*))
     layout = <DescriptorLayout*>calloc(1, sizeof(DescriptorLayout))
     if room != NULL:
         kernels.layouts = room
@@ -145,7 +140,8 @@ cdef MadeKernel* find_kernel(const Kernels* kernels, const KernelRow* row) noexc
 cdef int add_kernel(Kernels* kernels, const KernelRow* row, MadeKernel** made,
                     Error* error) noexcept nogil:
     """A kernel without a pipeline."""
-    cdef MadeKernel** room = <MadeKernel**>grown(kernels.items, kernels.count, sizeof(void*))
+    cdef MadeKernel** room = <MadeKernel**>grown(kernels.items, <size_t>kernels.count,
+                                                 sizeof(void*))
     made[0] = <MadeKernel*>calloc(1, sizeof(MadeKernel))
     if room != NULL:
         kernels.items = room
