@@ -28,10 +28,6 @@ cdef extern nogil:
     int allocate_states "vkrt_allocate_states"(States* states, Error* error)
     # Gives every state the value that the file has; the device is not at work.
     int reset_states "vkrt_reset_states"(States* states, Reader* reader, Error* error)
-    # Zeros in all that begin as zeros. Where the host does not see them it is one submission: a
-    # language model has dozens of caches, and each submission is waited for.
-    #   once: of the device
-    int fill_states "vkrt_fill_states"(States* states, Once* once, Error* error)
     # Gives one of them a value: zeros everywhere, padding included, and then the bytes.
     #   once: of the device
     int write_state "vkrt_write_state"(States* states, const StateTensorRow* state, Once* once,

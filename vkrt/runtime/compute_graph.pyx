@@ -15,7 +15,6 @@ import threading
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.exc cimport PyErr_Occurred
 from libc.errno cimport errno
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -27,11 +26,12 @@ from vkrt.runtime.unfinished import finish_done, hold, let_go
 from vkrt.core cimport execution as core
 from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
 from vkrt.core.block cimport Block as CoreBlock
-from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK
+from vkrt.core.error cimport VKRT_OK
 from vkrt.core.handles cimport Handles as CoreHandles
 from vkrt.core.handles cimport copy_from_range, copy_to_range
 from vkrt.core.state_changes cimport leaves_states
 from vkrt.runtime.host_calls cimport calls_of, run_host_call
+from vkrt.runtime.reading cimport check_reading
 from vkrt.runtime.weights cimport Weights
 from vkrt.vk.check cimport check_status
 from vkrt.vk.interruption cimport poll_interruption
@@ -296,17 +296,13 @@ cdef class ComputeGraph:
     cdef int check_run(self, int status, const Error* error) except -1:
         """Holds everything that the device may still be at work on, and raises what went wrong."""
         cdef int number = errno
+        cdef Reader reader = self.row_reader if self.streamer is None else self.streamer.reader
         if core.is_at_work(&self.core):
             self.unfinished = True
             # By a name: looking up an attribute may clear the exception of a poll, which is set.
             hold(self)
         self._note_states(status, error)
-        if status != VKRT_OK and self.streamer is not None:
-            self.streamer.check(status, error)
-        if (status in (VKRT_ERROR_SYSTEM, VKRT_ERROR_CANCELLED) and self.row_reader is not None
-                and PyErr_Occurred() == NULL):
-            self.row_reader.fail(status, error, NULL, number)
-        return check_status(status, error)
+        return check_reading(reader, status, error, NULL, number)
 
     cdef int _note_states(self, int status, const Error* error) except -1:
         """A run that fails in the middle of changing its state says so there."""

@@ -1,6 +1,3 @@
-from libc.stdint cimport int64_t
-
-from vkrt.core.once cimport Once
 from vkrt.core.states cimport States
 from vkrt.executable.rows cimport Rows
 from vkrt.runtime.handles cimport Handles
@@ -16,6 +13,3 @@ cdef class StateMemory:
     cdef readonly Handles handles
     cdef States core
     cdef readonly bint closed
-
-    cdef bytearray _read(self, reader, state)
-    cdef int _write(self, int64_t number, Once* once, value) except -1

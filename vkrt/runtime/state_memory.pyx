@@ -6,14 +6,13 @@ takes no staging, and come back through a small buffer. The core does it (`vkrt.
 """
 
 cimport cython
-
-from vkrt.memory.reader import Transfer
+from libc.errno cimport errno
 
 from vkrt.core cimport states as core
 from vkrt.core.error cimport Error
-from vkrt.core.once cimport close_once, open_once
-from vkrt.core.records cimport StateTensorRow
 from vkrt.core.state_values cimport load_states, save_states
+from vkrt.memory.reader cimport Reader
+from vkrt.runtime.reading cimport check_reading
 from vkrt.vk.check cimport check_status
 
 
@@ -62,51 +61,18 @@ cdef class StateMemory:
             status = core.allocate_states(&self.core, &error)
         check_status(status, &error)
 
-    def reset(self, reader):
+    def reset(self, Reader reader not None):
         """Gives every state the value that the file has; the device is not at work.
 
         Args:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
         """
-        cdef Once once
         cdef Error error
         cdef int status
-        if not self.plan.tensors:
-            return
-        self.inconsistent = True
-        check_status(open_once(&self.device.core, &once, &error), &error)
-        try:
-            with nogil:
-                status = core.fill_states(&self.core, &once, &error)
-            check_status(status, &error)
-            for number, state in enumerate(self.plan.tensors):
-                if not state.is_zero and state.nbytes:
-                    self._write(number, &once, self._read(reader, state))
-        finally:
-            close_once(&once)
-        self.inconsistent = False
-
-    cdef bytearray _read(self, reader, state):
-        """The value that the file has, of a byte at least."""
-        cdef unsigned char[::1] view
-        value = bytearray(state.nbytes)
-        view = value
-        reader.run([Transfer(state.source, state.offset, len(value), <size_t>&view[0],
-                             name=state.name)])
-        return value
-
-    cdef int _write(self, int64_t number, Once* once, value) except -1:
-        """Zeros everywhere, and then the bytes."""
-        cdef const StateTensorRow* row = (self.rows.records.state_tensor
-                                          + self.rows.states.tensors.first + number)
-        cdef const unsigned char[::1] view = value
-        cdef const char* data = <const char*>&view[0]
-        cdef size_t nbytes = len(value)
-        cdef Error error
-        cdef int status
+        reader._check_open()
         with nogil:
-            status = core.write_state(&self.core, row, once, data, nbytes, &error)
-        return check_status(status, &error)
+            status = core.reset_states(&self.core, &reader.reader, &error)
+        check_reading(reader, status, &error, NULL, errno)
 
     def save(self):
         """The values, a bytearray for each state; the device is not at work."""

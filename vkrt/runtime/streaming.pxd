@@ -1,4 +1,3 @@
-from vkrt.core.error cimport Error
 from vkrt.core.streamer cimport Streamer as CoreStreamer
 from vkrt.executable.rows cimport Rows
 from vkrt.memory.reader cimport Reader
@@ -11,6 +10,3 @@ cdef class Streamer:
     cdef readonly Reader reader
     cdef Rows rows
     cdef Handles handles
-
-    # Raises what has failed in a run.
-    cdef int check(self, int status, const Error* error) except -1

@@ -2,11 +2,9 @@
 in a thread of its own (`vkrt.core.streamer`)."""
 
 cimport cython
-from cpython.exc cimport PyErr_Occurred
-from libc.errno cimport errno
 
 from vkrt.core cimport streamer as core
-from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM
+from vkrt.core.error cimport Error
 from vkrt.core.uploads cimport open_uploader
 from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
@@ -33,11 +31,6 @@ cdef class Streamer:
         check_status(open_uploader(&allocator.core, &reader.reader, rows.weights, &handles.core,
                                    &self.core.uploader, &error), &error)
         check_status(core.open_streamer(rows.weights, &handles.core, &self.core, &error), &error)
-
-    cdef int check(self, int status, const Error* error) except -1:
-        if status in (VKRT_ERROR_SYSTEM, VKRT_ERROR_CANCELLED) and PyErr_Occurred() == NULL:
-            return self.reader.fail(status, error, NULL, errno)
-        return check_status(status, error)
 
     def close(self):
         """Ends the thread, waits for what the device copies, and closes the reader."""

@@ -13,17 +13,18 @@ The core does it (`vkrt.core.weights`). The method at other sizes reads the same
 """
 
 cimport cython
-from cpython.exc cimport PyErr_Occurred, PyErr_SetObject
+from cpython.exc cimport PyErr_SetObject
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset
 
 from vkrt.executable.weights import PrepackPlan
 
 from vkrt.core cimport weights as core
-from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_SYSTEM, VKRT_OK, Error
+from vkrt.core.error cimport VKRT_OK, Error
 from vkrt.core.handles cimport place_handle
 from vkrt.core.loading cimport Loading
 from vkrt.runtime.pipelines cimport KernelTable
+from vkrt.runtime.reading cimport check_reading
 from vkrt.vk.check cimport check_status
 from vkrt.vk.interruption cimport poll_interruption
 from vkrt.vk.resource cimport Buffer
@@ -125,9 +126,7 @@ cdef class Weights:
             if status == VKRT_OK:
                 status = core.pack_weights(&self.core, &rows.records, rows.prepack, kernels.items,
                                            &loading, &error)
-        if status in (VKRT_ERROR_SYSTEM, VKRT_ERROR_CANCELLED) and PyErr_Occurred() == NULL:
-            reader.fail(status, &error, &loading.failed, loading.number)
-        check_status(status, &error)
+        check_reading(reader, status, &error, &loading.failed, loading.number)
         self.prepack = NONE
 
     def stream(self, Reader reader not None):
