@@ -205,9 +205,6 @@ void begin_events(struct device* device, VkCommandBuffer handle);
 void record_dispatch(struct device* device, VkCommandBuffer handle, VkPipeline pipeline,
                      VkDescriptorSet set);
 void record_transfer(struct device* device, VkCommandBuffer handle, struct transfer transfer);
-void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineStageFlags from,
-                    VkPipelineStageFlags to, VkAccessFlags wrote, VkAccessFlags sees,
-                    uint32_t image_count, const VkImageMemoryBarrier* images);
 
 /* accesses.c */
 void track_submission(struct device* device, int queue, const VkSubmitInfo* info);

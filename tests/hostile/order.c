@@ -18,7 +18,7 @@ enum kind { DISPATCH, COPY, FILL, UPDATE, CHANGE, RESET, STAMP };
 struct command {
   enum kind kind;
   /* The stage that it runs in, and those that barriers behind it have made wait for it */
-  VkPipelineStageFlags stage, reached;
+  uint8_t stage, reached;
   uint64_t* behind; /* bits of the commands that it runs behind */
   int waits;        /* how many of them have not run yet */
   bool done;
@@ -63,30 +63,7 @@ static void* copied(const void* bytes, size_t size) {
   return copy;
 }
 
-/* What a barrier means by its stages, as those of commands */
-static VkPipelineStageFlags stages(VkPipelineStageFlags given, VkPipelineStageFlagBits all) {
-  return given & (VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | all) ? ~0u : given;
-}
-
-/* Whether a barrier with these accesses makes available what a command writes */
-static bool is_made_available(const struct command* command, VkAccessFlags from) {
-  if (from & VK_ACCESS_MEMORY_WRITE_BIT) return true;
-  if (command->kind == DISPATCH) return from & VK_ACCESS_SHADER_WRITE_BIT;
-  return command->kind > UPDATE || from & VK_ACCESS_TRANSFER_WRITE_BIT;
-}
-
-/* Those of the stages to which a barrier with these accesses makes it visible */
-static VkPipelineStageFlags seeing(VkPipelineStageFlags stages, VkAccessFlags to) {
-  if (!(to & (VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_SHADER_READ_BIT)))
-    stages &= ~VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-  if (!(to & (VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT
-              | VK_ACCESS_TRANSFER_WRITE_BIT)))
-    stages &= ~VK_PIPELINE_STAGE_TRANSFER_BIT;
-  return stages;
-}
-
-static struct command* append(struct recording* recording, enum kind kind,
-                              VkPipelineStageFlags stage) {
+static struct command* append(struct recording* recording, enum kind kind, uint8_t stage) {
   int number = recording->count++;
   recording->commands = grown(recording->commands, number, sizeof *recording->commands);
   struct command* command = &recording->commands[number];
@@ -102,8 +79,7 @@ static struct command* append(struct recording* recording, enum kind kind,
   return command;
 }
 
-static struct command* of_handle(VkCommandBuffer handle, enum kind kind,
-                                 VkPipelineStageFlags stage) {
+static struct command* of_handle(VkCommandBuffer handle, enum kind kind, uint8_t stage) {
   return append(recording_of(device_of(handle), handle), kind, stage);
 }
 
@@ -151,14 +127,14 @@ static void hostile_CmdPushConstants(VkCommandBuffer handle, VkPipelineLayout la
 }
 
 static void hostile_CmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y, uint32_t z) {
-  struct command* command = of_handle(handle, DISPATCH, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+  struct command* command = of_handle(handle, DISPATCH, COMPUTE);
   record_dispatch(device_of(handle), handle, command->pipeline, command->set);
   command->groups[0] = x, command->groups[1] = y, command->groups[2] = z;
 }
 
 static void hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to,
                                   uint32_t count, const VkBufferCopy* regions) {
-  struct command* command = of_handle(handle, COPY, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  struct command* command = of_handle(handle, COPY, TRANSFER);
   command->from = from, command->to = to, command->count = count;
   command->data = copied(regions, count * sizeof *regions);
   for (uint32_t i = 0; i < count; i++) {
@@ -170,7 +146,7 @@ static void hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffe
 /* What writes a part of a buffer */
 static struct command* append_write(VkCommandBuffer handle, enum kind kind, VkBuffer to,
                                     VkDeviceSize offset, VkDeviceSize size) {
-  struct command* command = of_handle(handle, kind, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  struct command* command = of_handle(handle, kind, TRANSFER);
   command->to = to, command->offset = offset, command->size = size;
   record_transfer(device_of(handle), handle, (struct transfer){0, to, 0, offset, size});
   return command;
@@ -190,22 +166,22 @@ static void hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer to, VkDevic
 static void hostile_CmdResetQueryPool(VkCommandBuffer handle, VkQueryPool queries, uint32_t first,
                                       uint32_t count) {
   struct recording* recording = recording_of(device_of(handle), handle);
-  for (int i = 0; i < recording->count; i++) recording->commands[i].reached = ~0u;
-  struct command* command = append(recording, RESET, ~0u);
+  for (int i = 0; i < recording->count; i++) recording->commands[i].reached = BOTH_STAGES;
+  struct command* command = append(recording, RESET, BOTH_STAGES);
   command->queries = queries, command->first = first, command->count = count;
-  command->reached = ~0u;
+  command->reached = BOTH_STAGES;
 }
 
 static void hostile_CmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFlagBits stage,
                                       VkQueryPool queries, uint32_t number) {
   struct recording* recording = recording_of(device_of(handle), handle);
-  VkPipelineStageFlags* before = malloc((recording->count + 1) * sizeof *before);
+  uint8_t* before = malloc((recording->count + 1) * sizeof *before);
   /* It waits for all, but makes nothing wait that did not. */
   for (int i = 0; i < recording->count; i++) {
     before[i] = recording->commands[i].reached;
-    recording->commands[i].reached = ~0u;
+    recording->commands[i].reached = BOTH_STAGES;
   }
-  struct command* command = append(recording, STAMP, ~0u);
+  struct command* command = append(recording, STAMP, BOTH_STAGES);
   for (int i = 0; i + 1 < recording->count; i++) recording->commands[i].reached = before[i];
   free(before);
   command->stamped = stage, command->queries = queries, command->first = number;
@@ -213,13 +189,11 @@ static void hostile_CmdWriteTimestamp(VkCommandBuffer handle, VkPipelineStageFla
 }
 
 static void hostile_CmdPipelineBarrier(
-    VkCommandBuffer handle, VkPipelineStageFlags given_from, VkPipelineStageFlags given_to,
+    VkCommandBuffer handle, VkPipelineStageFlags from, VkPipelineStageFlags to,
     VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier* memory,
     uint32_t buffer_count, const VkBufferMemoryBarrier* buffers, uint32_t image_count,
     const VkImageMemoryBarrier* images) {
   struct recording* recording = recording_of(device_of(handle), handle);
-  VkPipelineStageFlags from = stages(given_from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
-  VkPipelineStageFlags to = stages(given_to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
   VkAccessFlags wrote = 0, sees = 0;
   for (uint32_t i = 0; i < memory_count; i++)
     wrote |= memory[i].srcAccessMask, sees |= memory[i].dstAccessMask;
@@ -227,7 +201,11 @@ static void hostile_CmdPipelineBarrier(
     wrote |= buffers[i].srcAccessMask, sees |= buffers[i].dstAccessMask;
   for (uint32_t i = 0; i < image_count; i++)
     wrote |= images[i].srcAccessMask, sees |= images[i].dstAccessMask;
-  record_barrier(device_of(handle), handle, given_from, given_to, wrote, sees, image_count, images);
+  struct event barrier =
+      record_barrier(device_of(handle), handle, from, to, wrote, sees, image_count, images);
+  /* Here what copies write comes behind what it writes over, too. */
+  uint8_t reached = barrier.makes_visible;
+  if (sees & VK_ACCESS_TRANSFER_WRITE_BIT) reached |= barrier.to & TRANSFER;
   struct command* change = NULL;
   if (image_count) {
     /* A command of its own: behind everything that the barrier waits for */
@@ -238,15 +216,16 @@ static void hostile_CmdPipelineBarrier(
   int last = recording->count - (change != NULL);
   for (int i = 0; i < last; i++) {
     struct command* before = &recording->commands[i];
-    if (!((before->stage | before->reached) & from)) continue;
-    if (before->reached & from || is_made_available(before, wrote))
-      before->reached |= seeing(to, sees);
+    if (!((before->stage | before->reached) & barrier.stage)) continue;
+    if (before->reached & barrier.stage || before->kind > UPDATE
+        || before->stage & barrier.makes_available)
+      before->reached |= reached;
     if (change) {
       change->behind[i / 64] |= 1ull << i % 64;
       change->waits++;
     }
   }
-  if (change) change->reached = seeing(to, sees);
+  if (change) change->reached = reached;
   (void)flags;
 }
 

@@ -250,9 +250,10 @@ static uint8_t with(VkAccessFlags accesses, VkAccessFlags all, VkAccessFlags sha
   return (accesses & (all | shader) ? COMPUTE : 0) | (accesses & (all | transfer) ? TRANSFER : 0);
 }
 
-void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineStageFlags from,
-                    VkPipelineStageFlags to, VkAccessFlags wrote, VkAccessFlags sees,
-                    uint32_t image_count, const VkImageMemoryBarrier* images) {
+struct event record_barrier(struct device* device, VkCommandBuffer handle,
+                            VkPipelineStageFlags from, VkPipelineStageFlags to, VkAccessFlags wrote,
+                            VkAccessFlags sees, uint32_t image_count,
+                            const VkImageMemoryBarrier* images) {
   locked(device);
   struct event* event = add(device, handle);
   event->is_barrier = true;
@@ -262,11 +263,13 @@ void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineSta
                                 VK_ACCESS_TRANSFER_WRITE_BIT);
   event->makes_visible = event->to & with(sees, VK_ACCESS_MEMORY_READ_BIT,
                                           VK_ACCESS_SHADER_READ_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+  struct event barrier = *event;
   /* A change of layout writes the image, between the barrier's two sides. */
   for (uint32_t i = 0; i < image_count; i++)
     if (images[i].oldLayout != images[i].newLayout)
       touch(event, OBJECT(device, IMAGE, images[i].image)->range, true);
   unlock(device);
+  return barrier;
 }
 
 #define FUNCTIONS(X) \

@@ -78,5 +78,10 @@ void close_recording(struct recording* recording); /* NULL is none */
 struct tracking* locked(struct device* device);
 void unlock(struct device* device);
 uint8_t stages_of(VkPipelineStageFlags given, VkPipelineStageFlagBits all);
+/* Returns what it records, without what it touches. */
+struct event record_barrier(struct device* device, VkCommandBuffer handle,
+                            VkPipelineStageFlags from, VkPipelineStageFlags to, VkAccessFlags wrote,
+                            VkAccessFlags sees, uint32_t image_count,
+                            const VkImageMemoryBarrier* images);
 
 #endif
