@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS, failing, need_imports, need_one_memory
+from hostile_device import environment_of
+from support import MODELS, failing, need_imports, run_python
 
 import vkrt
 from vkrt.memory.source import Source
@@ -50,15 +51,6 @@ def unknown():
         yield device
 
 
-@pytest.fixture
-def losing():
-    """A device that imports whatever it is given, and is lost with the next submission."""
-    with override_device(driver_id=next(UNKNOWN), loses_imports=True), Device.open() as device:
-        need_one_memory(device)
-        need_imports(device)
-        yield device
-
-
 def run(device, **options):
     """The outputs of a program, bytes of mapped weights, and why others are not mapped."""
     with vkrt.load(MODELS / "mlp.pte", device, **options) as program:
@@ -81,16 +73,24 @@ def test_a_driver_that_reads_files_is_found_out(unknown, folder, device):
     assert b"yes " in kept.read_bytes()
 
 
-def test_a_driver_that_loses_the_device(losing, folder):
-    """The program runs, copied; only those who insist get what they asked for."""
-    expected, _, _ = run(losing, weights="copy")
-    outputs, mapped, reasons = run(losing)
-    assert (outputs, mapped) == (expected, 0)
-    assert any("a probe did not show that this driver reads" in why for why in reasons)
+def test_a_driver_that_loses_the_device(folder, device):
+    """The program runs, copied; only those who insist get what they asked for. On a device that
+    imports whatever it is given, and is lost with the next submission."""
+    need_imports(device)
+    run_python("""
+        import pytest, vkrt
+        from test_map_probe import run
+        from vkrt.vk.device import Device
+        with Device.open() as device:
+            expected, _, _ = run(device, weights="copy")
+            outputs, mapped, reasons = run(device)
+            assert (outputs, mapped) == (expected, 0)
+            assert any("a probe did not show that this driver reads" in why for why in reasons)
+            with pytest.raises(vkrt.DeviceLostError):
+                run(device, weights="map")
+        """, **environment_of("losing"))
     (kept,) = probe_results(folder)
     assert b"no  " in kept.read_bytes()
-    with pytest.raises(vkrt.DeviceLostError):
-        run(losing, weights="map")
 
 
 def test_what_could_not_be_tried_is_no_probe_result(unknown, source, folder):

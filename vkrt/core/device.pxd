@@ -64,11 +64,8 @@ cdef struct Device:
     # Process that opened (or adopted) it
     int process
     bint owned
-    # For tests, see vkrt.vk.device_override: the memory types are not the driver's; submissions
-    # fail while host memory is imported, of which there is so much.
+    # For tests, see vkrt.vk.device_override: the memory types are not the driver's.
     bint has_overrides
-    bint loses_imports
-    int imports
     # One for whoever has opened it, and one for each child
     int users
     bint closed

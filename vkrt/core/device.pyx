@@ -270,7 +270,7 @@ cdef int submit_to(Device* device, VkQueue queue, const VkSubmitInfo* info, VkFe
     if device.calls.inherited:  # a thread of the parent may have held the lock
         return check_result(FORKED, call, error)
     # A thread may be in a call that does not return.
-    if device.calls.given_up or device.loses_imports and device.imports > 0:
+    if device.calls.given_up:
         return check_result(VK_ERROR_DEVICE_LOST, call, error)
     # The host's lock first: who waits for it may have to let go of others, for which those may wait
     # who hold the device's own.

@@ -1,6 +1,5 @@
 from libc.string cimport memset
 
-from vkrt.core.atomic cimport atomic_add
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport (
     VKRT_ERROR_DEVICE, VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, fail_call,
@@ -80,7 +79,6 @@ cdef int bind_memory(HostImport* imported, void* address, Error* error) noexcept
                              IMPORT, b"vkAllocateMemory", error)):
         return error.status
     imported.memory = memory
-    atomic_add(&device.imports, 1)
     if check_result(device.vk.vkBindBufferMemory(device.handle, buffer.handle, memory, 0),
                     b"vkBindBufferMemory", error):
         return error.status
@@ -115,7 +113,6 @@ cdef bint end_import(HostImport* imported) noexcept nogil:
     if memory != VK_NULL_HANDLE:
         imported.memory = VK_NULL_HANDLE
         device.vk.vkFreeMemory(device.handle, memory, NULL)
-        atomic_add(&device.imports, -1)
         stays = device.calls.given_up
         count_destroyed(device, IMPORT)
     return stays

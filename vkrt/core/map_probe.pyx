@@ -81,7 +81,6 @@ cdef int open_bench(Bench* bench, const Device* device, const Physical* physical
                     uint64_t nbytes, Error* error) noexcept nogil:
     if open_device(device.instance, physical, &bench.device, error):
         return error.status
-    bench.device.loses_imports = device.loses_imports
     return (open_allocator(&bench.device, &bench.allocator, error)
             or import_host(&bench.device, pages, nbytes, BUFFER_USAGE, &bench.source, error)
             or make_buffer_and_block(&bench.allocator, nbytes, BUFFER_USAGE, COMPUTE_ONLY,

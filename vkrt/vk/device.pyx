@@ -247,7 +247,6 @@ cdef class Device:
             self.features = frozenset(name for name, has in info.features.items() if has)
         self.info = seems.described(info)
         self.core.has_overrides = bool(seems.memory_types)
-        self.core.loses_imports = seems.loses_imports
         limits = self.info.limits
         self.core.max_allocation = limits["maxMemoryAllocationSize"]
         self.core.atom = limits["nonCoherentAtomSize"]

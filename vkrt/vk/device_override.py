@@ -25,7 +25,6 @@ class DeviceOverride(NamedTuple):
             of the driver's first type. A type that is not coherent here behaves so: the host sees a
             copy of the memory. Only flushes and invalidations carry bytes to and from the copy,
             whole atoms (`nonCoherentAtomSize`) at a time; its other bytes are garbage.
-        loses_imports: submissions lose the device as long as host memory is imported.
     """
 
     discrete: bool = False
@@ -33,7 +32,6 @@ class DeviceOverride(NamedTuple):
     limits: Mapping[str, Any] = MappingProxyType({})
     heaps: tuple[Mapping[str, Any], ...] = ()
     memory_types: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    loses_imports: bool = False
 
     def described(self, info: DeviceInfo) -> DeviceInfo:
         """The description that a device has with these overrides."""
