@@ -32,10 +32,18 @@ TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
 
 from any_loads import check  # noqa: E402
-from any_networks import any_chain, any_images, any_layers, any_rows, any_squeezed  # noqa: E402
+from any_networks import (  # noqa: E402
+    any_borders,
+    any_chain,
+    any_images,
+    any_layers,
+    any_rows,
+    any_squeezed,
+)
 from any_nodes import any_nodes, any_wide  # noqa: E402
 
-MAKERS = any_images, any_chain, any_squeezed, any_layers, any_rows, any_nodes, any_wide
+MAKERS = (any_images, any_chain, any_borders, any_squeezed, any_layers, any_rows, any_nodes,
+          any_wide)
 
 
 def main() -> int:
