@@ -33,11 +33,11 @@ def new_node(op: str, *args: Any, dtypes: Sequence[str] = (), count: int | None 
             allows it, or one of those that it allows.
         count: of the results, by default all that the operator has.
     """
-    operator, node = known(op), Node(op, args, ())
-    sizes = operator.infer(args)[:count]
+    operator, node = known(op), node_of(op, args, ())
+    sizes = operator.infer(node.args)[:count]
     first = next((tensor.dtype for tensor in node.tensors()), "float32")
     dtypes = dtypes or [first if allowed is None or first in allowed else min(allowed)
-                        for allowed in operator.result_dtypes(args, len(sizes))]
+                        for allowed in operator.result_dtypes(node.args, len(sizes))]
     node.outs = tuple(map(Tensor, sizes, dtypes))
     return node
 

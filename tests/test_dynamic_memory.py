@@ -190,7 +190,7 @@ def test_a_budget_holds_at_every_size(name, part, own, device, discrete, load):
     assert (program.memory.spilled if own else program.memory.streamed) > 0
     for inputs, expected in (*calls, *calls[::-1]):
         close_to(program.run(*inputs), expected)
-        assert program.memory.measured_peak <= budget
+        assert program.memory.measured_peak <= program.memory.planned_peak <= budget
 
 
 @pytest.mark.parametrize("options", [{"weights": "copy"}, {"weights": "stream"},

@@ -86,6 +86,31 @@ def any_chain(seed: int) -> Network:
     return net
 
 
+def any_borders(seed: int) -> Network:
+    """Layers of images whose borders are wider than their kernels, in the convolutions and before
+    them, with many channels in the middle."""
+    chance = random.Random(seed)
+    net = Network(chance.choice((1, 1, 2)), 3, chance.randrange(4, 30), chance.randrange(2, 20),
+                  seed=seed)
+    for _ in range(chance.randrange(2, 6)):
+        channels, sides = net.last.sizes[1], net.last.sizes[2:]
+        kernel = [chance.randint(1, min(side, 3)) for side in sides]
+        group = chance.choice((1, 1, channels))
+        columns = channels if group > 1 else chance.choice((4, 7, 24, 40))
+        if chance.random() < 0.4:
+            net.node("aten.constant_pad_nd.default", net.last,
+                     [chance.choice((0, 1, 4)) for _ in range(4)], 0.0)
+        net.node("aten.convolution.default", net.last,
+                 net.weight(columns, channels // group, *kernel), chance.choice(
+                     (None, net.weight(columns))), [chance.choice((1, 1, 2, 3)) for _ in range(2)],
+                 [chance.choice((0, k // 2, k, k + 2, 2 * k)) for k in kernel],
+                 [chance.choice((1, 1, 2)) if min(sides) > 5 else 1] * 2, False, [0, 0], group)
+        if chance.random() < 0.4:
+            activate(net, chance)
+    net.convolution(chance.choice((2, 5)), kernel=1)
+    return net
+
+
 def any_squeezed(seed: int) -> Network:
     """Blocks with factors for channels, of any kernels, strides and second paths; odd sides."""
     chance = random.Random(seed)

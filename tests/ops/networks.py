@@ -12,6 +12,7 @@ from support import relative_l2
 
 from vkrt.dynamic.ranges import find_dynamic
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.symbols import Symbol, symbols_in
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
@@ -200,19 +201,45 @@ def dynamic(net: Network, *dims: int) -> Graph:
     for tensor in (net.x, *(out for node in net.nodes for out in node.outs)):
         tensor.bounds, tensor.dynamic_dims = tensor.sizes, ()
     net.x.dynamic_dims = dims
-    graph = replace(net.graph(), chain=list(net.nodes)).finish()
+    chain: list[Node | Symbol] = []
+    for node in net.nodes:
+        chain += [symbol for symbol in _symbols_of(node) if symbol not in chain]
+        chain.append(node)
+    graph = replace(net.graph(), chain=chain).finish()
     find_dynamic(graph)
     assert graph.is_dynamic
     return graph
 
 
+def halve(net: Network) -> None:
+    """Floats become halves, constants too."""
+    whole, net.constants = net.constants.data, Constants()
+    for tensor in dict.fromkeys((net.x, *(tensor for node in net.nodes
+                                          for tensor in (*node.tensors(), *node.outs)))):
+        held = tensor.constant
+        if held is not None:
+            array = np.frombuffer(whole, held.dtype, tensor.numel, held.offset).reshape(
+                tensor.sizes)
+            tensor.constant = net.constants.add(array.astype(
+                np.float16) if held.dtype == "float32" else array).constant
+        if tensor.dtype == "float32":
+            tensor.dtype = tensor.host_dtype = "float16"
+
+
+def _symbols_of(made: Node | Symbol) -> Iterator[Symbol]:
+    """The symbols that a node or a symbol is made with, each behind those that it is made of."""
+    for symbol in symbols_in(made.args if isinstance(made, Symbol) else made.formulas):
+        yield from _symbols_of(symbol)
+        yield symbol
+
+
 def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndarray], prefer: str,
                storage: str, **options) -> tuple[list[np.ndarray], int]:
-    """The first result for each input, and the bytes of activations at the sizes that take most,
+    """The results for each input, and the bytes of activations at the sizes that take most,
     which one of the inputs has: in images with rows of whole texels the last copy, to the output,
     is spared, and one pixel less may take more."""
     with loaded(net, dynamic(net, *dims), device, prefer, storage, **options) as (
             method, allocator):
-        results = [method.execute([array])[0] for array in inputs]
+        results = [result for array in inputs for result in method.execute([array])]
         assert allocator.peak_block_bytes == method.report.planned_peak
         return results, max(alive(method.work))

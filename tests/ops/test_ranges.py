@@ -98,6 +98,22 @@ def test_a_size_that_is_in_three_places(width):
         resolve(graph, [(5, 4), (6, 6 * width)])
 
 
+@pytest.mark.parametrize("width", [42, 70, 518, 28])
+def test_multiples_of_a_number_beside_a_dimension_of_any_size(width):
+    """Patches of 14 columns: nothing says that widths are multiples of 14."""
+    x = Tensor((8, width), "float32", dynamic_dims=(0, 1))
+    make = Maker(x)
+    columns = make.symbol("size", x, 1)
+    patches = make.symbol("floordiv", columns, 14, bound=width // 14)
+    out = make.add("aten.view_copy.default", (x, [-1, patches, 14]), 8, width // 14, 14)
+    graph = make.finish(out)
+    assert x.dynamic_dims == (0, 1) and out.dynamic_dims == (0, 1)
+    lower(largest_and_near(graph)[0], Target())
+    assert resolve(graph, [(3, 14)]).outputs[0].sizes == (3, 1, 14)
+    with pytest.raises(InputError, match="does not hold"):
+        resolve(graph, [(3, 13)])
+
+
 def test_sizes_that_are_in_no_proportion():
     """A mask of rows and 3 more: no size is found to change, and the file says that some do."""
     x = Tensor((16, 4), "float32", dynamic_dims=(0, 1))

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from graph_maker import DynamicGraph, constant
+from graph_maker import DynamicGraph, constant, new_node
 from support import graph_of_file
 
 from vkrt.dynamic.extremes import largest_and_near
+from vkrt.dynamic.ranges import find_dynamic
 from vkrt.dynamic.resolve import resolve
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
@@ -69,6 +70,17 @@ def test_weights_are_shared_by_the_command_lists(pair):
 def test_sizes_that_contradict_each_other(pair, sizes, words):
     with pytest.raises(InputError, match=words):
         resolve(pair, sizes)
+
+
+def test_as_many_results_as_the_program_has():
+    """A tensor may have more parts at other sizes, or fewer; no program says that."""
+    x = Tensor((8, 4), "float32", name="x", dynamic_dims=(0,))
+    node = new_node("aten.split_copy.Tensor", x, 3, 0)
+    graph = Graph("made", [x], list(node.outs), [node], chain=[node]).finish()
+    find_dynamic(graph)
+    assert [out.sizes for out in resolve(graph, [(7, 4)]).outputs] == [(3, 4), (3, 4), (1, 4)]
+    with pytest.raises(InputError, match="aten.split_copy.*: 2 results, the program has 3"):
+        resolve(graph, [(6, 4)])
 
 
 def test_inputs_of_one_size_have_to_agree():

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from any_networks import any_images, any_rows, any_squeezed
+from any_networks import any_borders, any_images, any_rows, any_squeezed
 from networks import Network, attention, bytes_of_both, close, dynamic, expanded, joins, most
 from small_graphs import rewritten
 
@@ -169,6 +169,10 @@ def test_windows():
     assert window.needed((0, 4), 9) == (0, 8) and window.needed((4, 5), 9) == (7, 9)
     assert window.reached((4, 5)) == (7, 10)
     assert Window(2, unit=2).needed((2, 6), 9) == (1, 3)
+    # A border of more rows than the kernel has
+    wide = Window(2, before=4, reach=2)
+    assert wide.reached((0, 2)) == (-4, -1) and wide.needed((0, 2), 9) == (0, 0)
+    assert [wide.possible(count) for count in (0, 1, 2)] == [0, 4, 5]
 
 
 def test_who_goes_in_strips():
@@ -212,6 +216,13 @@ def test_same_numbers(make, storage, device):
 @pytest.mark.parametrize("seed", range(60))
 def test_any_images(seed, device):
     before, after = bytes_of_both(any_images(seed), device, "memory", "texel", check=close)
+    assert after <= before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_borders(seed, device):
+    """Whose rows at the ends are made of no row of the input."""
+    before, after = bytes_of_both(any_borders(seed), device, "memory", "texel", check=close)
     assert after <= before
 
 

@@ -123,7 +123,7 @@ class _Search:
     def groups(self, place: Place) -> Iterator[tuple[Sequence[Place], int]]:
         """Groups that may change together with `place`, and how much less of it to try."""
         size = self._size(place)
-        half = size - size // 2
+        half, steps = size - size // 2, _steps(size)
         alike = [other for other in self.places if other[1] == place[1]]
         alike.sort(key=lambda other: other != place)
         same = [place, *(other for other in self.places if other != place
@@ -131,7 +131,7 @@ class _Search:
         groups = ([place], alike, same)
         for number, group in enumerate(groups):
             if group not in groups[:number]:
-                yield from ((group, step) for step in (*STEPS, half))
+                yield from ((group, step) for step in steps)
         for start in ([place], same)[:1 + (len(same) > 1)]:
             for other in self.places:
                 if other not in start:
@@ -178,6 +178,22 @@ class _Search:
             (number, dim) for number, value in enumerate(self.graph.outputs)
             if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
             if other.outputs[number].sizes[dim] != size)
+
+
+def _steps(size: int) -> list[int]:
+    """How much less than a size to try. A size that has to be a multiple of any number is an even
+    number of times that number, or an odd prime divides how many times."""
+    primes, left = [], size // (size & -size) if size else 1
+    for number in itertools.count(3, 2):
+        if number * number > left:
+            break
+        if left % number == 0:
+            primes.append(number)
+            while left % number == 0:
+                left //= number
+    if left > 1:
+        primes.append(left)
+    return list(dict.fromkeys((*STEPS, size - size // 2, *(size // prime for prime in primes))))
 
 
 def sized(graph: Graph, changes: Mapping[tuple[Place, ...], int]) -> list[Sizes | None] | None:

@@ -129,11 +129,13 @@ class _Resolver:
         except (FormatError, UnsupportedError, ArithmeticError, LookupError, TypeError,
                 ValueError) as error:
             raise self._refused(str(node), error) from None
+        if len(found) != len(node.outs):
+            raise self._refused(str(node), ValueError(
+                f"{len(found)} results, the program has {len(node.outs)}"))
         if found and not self.from_file:
             self._check_alike(node, args, found[0])
         outs = []
-        for index, out in enumerate(node.outs):
-            sizes = found[index] if index < len(found) else out.sizes
+        for index, (out, sizes) in enumerate(zip(node.outs, found, strict=True)):
             most = out.sizes if self.from_file else out.bounds
             if most is not None and (len(sizes) != len(most) or any(map(gt, sizes, most))):
                 raise self._refused(str(node), ValueError(

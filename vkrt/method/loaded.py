@@ -199,9 +199,10 @@ class Loaded:
         elif instance.plan is not self.executables.first:
             self.executables.find(shape)  # marks the plan as used last
         if self.instances.bind(instance):
-            figures = instance.plan.executable.figures
+            figures, held = instance.plan.executable.figures, self.instances.arena.nbytes
+            self._grow_to(held, f"at {shape} keeps", "more than planned, for sizes that ran before")
             self.report.shape(str(shape), figures.run_bytes - figures.state_bytes,
-                              self.instances.arena.nbytes, self.allocator)
+                              held, self.allocator)
         return instance
 
     def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
@@ -273,12 +274,17 @@ class Loaded:
     def _expect(self, shape: Shape, plan: ShapePlan) -> None:
         """Corrects the report's prediction if a shape needs more than all shapes so far."""
         figures = plan.executable.figures
-        needed = figures.activation_bytes + figures.host_bytes
-        more = needed - self._expected
+        self._grow_to(figures.activation_bytes + figures.host_bytes, f"at {shape} needs",
+                      "more than any sizes tried when it was loaded")
+
+    def _grow_to(self, nbytes: int, what: str, why: str) -> None:
+        """Corrects the report's prediction if activations take more bytes than it expects. In its
+        note `what` stands before the number of bytes, and `why` behind it."""
+        more = nbytes - self._expected
         if more > 0:
-            self._expected = needed
-            self.report.grew(more, f"method '{plan.graph.name}' at {shape} needs {more:,} bytes "
-                                   "more than any sizes tried when it was loaded")
+            self._expected = nbytes
+            self.report.grew(
+                more, f"method '{self.executables.graph.name}' {what} {more:,} bytes {why}")
 
     def _load_extra(self, graph: Graph, work: CommandList) -> None:
         """Loads constants that a new shape reads in a new layout. They stay loaded."""

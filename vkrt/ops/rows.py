@@ -51,8 +51,8 @@ class Window:
 
     def possible(self, count: int) -> int:
         """How many rows of the result, in whole units, can be made of the first `count` rows of the
-        input, which has more."""
-        return max((count - self.reach + self.before) // self.step + 1, 0) * self.unit
+        input, which has more. Without any there are none, though some may need no row of it."""
+        return count and max((count - self.reach + self.before) // self.step + 1, 0) * self.unit
 
 
 Windows = Mapping[Tensor, Window]
@@ -119,7 +119,9 @@ def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRu
         assert found is not None  # as the node is divided
         padding = per_dimension(node.args[place] or (0,), x.rank - 2, "padding", 0)
         first, end = found[x].reached(rows)
-        front, behind = max(-first, 0), max(end - x.sizes[dim], 0)
+        # A strip may lie wholly in the border.
+        front, behind = (min(max(outside, 0), end - first)
+                         for outside in (-first, end - x.sizes[dim]))
         args: list[Any] = list(node.args)
         args[place] = [front, *padding[1:]]
         border = (behind - front, *node.attributes.get(BORDER, (0,) * len(padding))[1:])
