@@ -138,6 +138,15 @@ def test_sizes_that_change_are_handed_on():
     assert add.formulas == (convert.outs[0], convert.outs[0], count)
 
 
+def test_results_of_sizes_that_change_are_as_those_of_the_operator():
+    x, out = t(1, 5, dtype="float16"), t(3, 5)
+    count = Symbol("size", (x, 0), 3)
+    node = Node("aten::expand_copy.out", (x, [3, 5], False), (out,), is_host=True,
+                formulas=(x, [count, 5], False))
+    expand, convert = on_device(node, kernels())
+    assert expand.outs[0].dtype == "float16" and convert.outs == (out,)
+
+
 @pytest.mark.parametrize("name", kernels())
 def test_wrong_arguments_are_found_by_the_operators_rule(name):
     for args in ([], [None], ["text"] * 12, [[t(3)], -1, 2]):

@@ -56,7 +56,7 @@ INT_UNARY = ("-{}", "{}.abs()", "~{}", "{} + 3", "{} * 2", "{} // 2", "{} % 3", 
              "{}.clamp(1, 4)", "torch.sign({})", "{} * 0.5", "{} & 5", "{} >> 1", "{} << 2",
              "torch.square({})", "{}.float().tanh()", "F.one_hot({}.abs() % 5, 5)", "{} + 0.5",
              "{} ** 2", "torch.bitwise_not({})", "torch.fmod({}, 3)", "torch.cumsum({}, -1)",
-             "F.relu({})", "torch.remainder({}, -3)", "torch.div({}, 3, rounding_mode='floor')")
+             "F.relu({})", "torch.remainder({}, 4)", "torch.div({}, 3, rounding_mode='floor')")
 COMPARISONS = "<", "<=", ">", ">=", "==", "!="
 CASTS = (WIDE, "torch.int32", "torch.int64", "torch.bool", "torch.float16", "torch.int8",
          "torch.uint8", "torch.int16")

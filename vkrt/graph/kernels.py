@@ -15,6 +15,7 @@ from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node, node_of
+from vkrt.graph.symbols import bounded
 from vkrt.pte import TensorList
 from vkrt.work.tensor import DTYPES, Tensor
 
@@ -127,7 +128,7 @@ def _results(kernel: Kernel, args: Sequence[Any], outs: Sequence[Tensor]) -> lis
     """The results of the operator: others than the kernel's where these have another dtype, as
     behind a delegate with float16."""
     try:
-        dtypes = kernel.dtypes(args, len(outs)) if kernel.dtypes is not None else []
+        dtypes = kernel.dtypes(bounded(args), len(outs)) if kernel.dtypes is not None else []
     except (FormatError, UnsupportedError):  # which is said of the node, later
         dtypes = []
     results = list(outs)
