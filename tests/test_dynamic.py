@@ -23,7 +23,7 @@ from vkrt.compiler.description import Description
 from vkrt.dynamic.resolve import resolve
 
 NAMES = ["conv-dyn", "attention-dyn", "masked-dyn", "numbers-dyn", "pair-dyn", "shrinking-dyn",
-         "between-dyn"]
+         "between-dyn", "bounds-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
     "mlp-dyn": [(4, 64), (1, 64), (16, 64), (7, 64), (3, 64)],

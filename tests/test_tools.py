@@ -22,6 +22,7 @@ MODEL = str(MODELS / "conv_mix.pte")
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
     "check/divisions.py": ["--count", "2"],
+    "check/exported.py": [str(MODELS / "random")],
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],

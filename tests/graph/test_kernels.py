@@ -118,6 +118,17 @@ def test_dtypes_are_converted(name, args, out, ops):
     assert made[-1].outs[0] is out
 
 
+def test_results_are_as_those_of_the_operator():
+    """Behind a delegate with float16 the file says float32 of what is sorted; indices are whole
+    numbers all the same."""
+    x, values, places = t(5, dtype="float16"), t(5), t(5, dtype="int32")
+    sort, convert = nodes("aten::sort.values", [x, 0, False], values, places)
+    assert sort.outs[0].dtype == "float16" and sort.outs[1] is places
+    assert (convert.op, convert.args, convert.outs) == (CONVERT, sort.outs[:1], (values,))
+    for node in (sort, convert):
+        operator(node.op).check(node)
+
+
 def test_sizes_that_change_are_handed_on():
     x, out = t(3, 5, dtype="float16"), t(15)
     count = Symbol("size", (x, 0), 3)
@@ -125,6 +136,15 @@ def test_sizes_that_change_are_handed_on():
     convert, add = on_device(node, kernels())
     assert add.args == (convert.outs[0], convert.outs[0], 3)
     assert add.formulas == (convert.outs[0], convert.outs[0], count)
+
+
+def test_results_of_sizes_that_change_are_as_those_of_the_operator():
+    x, out = t(1, 5, dtype="float16"), t(3, 5)
+    count = Symbol("size", (x, 0), 3)
+    node = Node("aten::expand_copy.out", (x, [3, 5], False), (out,), is_host=True,
+                formulas=(x, [count, 5], False))
+    expand, convert = on_device(node, kernels())
+    assert expand.outs[0].dtype == "float16" and convert.outs == (out,)
 
 
 @pytest.mark.parametrize("name", kernels())

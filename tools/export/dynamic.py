@@ -163,6 +163,20 @@ class NumbersDyn(nn.Module):
         return padded, scaled * (length * 0.25), x.view(length * width).tanh()
 
 
+class BoundsDyn(nn.Module):
+    """Rows taken in pairs and one by one again. The exporter knows that they are as many, and the
+    file says as much of the delegates' tensors; of the program's it says up to six times the rows.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 5)
+
+    def forward(self, x):
+        rows = F.relu(x).unflatten(0, (-1, 2)).flatten(0, 1)
+        return torch.expm1(self.layer(rows)) * 2.0, rows + x
+
+
 def conv_inputs(height, width):
     return (torch.randn(1, 3, height, width),)
 
@@ -200,6 +214,8 @@ PROGRAMS = {
     "between-dyn": (BetweenDyn, between_inputs, (9, 11),
                     ({0: Dim("rows", min=2, max=9)}, {0: Dim("columns", min=2, max=11)}),
                     [(9, 11), (2, 2), (2, 11), (9, 2), (5, 6), (8, 3), (7, 10)]),
+    "bounds-dyn": (BoundsDyn, lambda rows: (torch.randn(rows, 6),), (12,),
+                   ({0: Dim.AUTO(min=2, max=12)},), [(rows,) for rows in (12, 2, 8, 6)]),
 }
 
 

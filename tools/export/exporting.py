@@ -48,11 +48,6 @@ def lower_methods(methods, dynamic_shapes=None, names=False, **options):
 
     ``names``: whether the program has the names of the modules' arguments, too.
     """
-    from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
-    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
-
-    logging.getLogger().setLevel(logging.WARNING)  # the partitioner lists every node otherwise
-    warnings.filterwarnings("ignore", category=FutureWarning)  # executorch's own use of torch
     options = {k: v for k, v in options.items() if v is not False}
     programs = {name: torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes,
                                           strict=False)
@@ -60,9 +55,19 @@ def lower_methods(methods, dynamic_shapes=None, names=False, **options):
     constants = {}
     for name, program in programs.items() if names else ():
         constants |= names_of(program, name)
+    return lower_programs(programs, options, constants)
+
+
+def lower_programs(programs, options, constants=None):
+    """The same for exported programs by name."""
+    from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+
+    logging.getLogger().setLevel(logging.WARNING)  # the partitioner lists every node otherwise
+    warnings.filterwarnings("ignore", category=FutureWarning)  # executorch's own use of torch
     edge = to_edge_transform_and_lower(
         programs,
-        partitioner={name: [VulkanPartitioner(options)] for name in methods},
+        partitioner={name: [VulkanPartitioner(options)] for name in programs},
         constant_methods=constants or None,
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
@@ -71,9 +76,14 @@ def lower_methods(methods, dynamic_shapes=None, names=False, **options):
 
 def lower_portable(module, inputs, dynamic_shapes=None):
     """The bytes of a program whose kernels are all portable ones."""
+    return lower_portable_program(torch.export.export(module, inputs, strict=False,
+                                                      dynamic_shapes=dynamic_shapes))
+
+
+def lower_portable_program(exported, _options=None):
+    """The same for an exported program."""
     from executorch.exir import EdgeCompileConfig, to_edge
 
-    exported = torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
     # The check refuses operations on numbers that the portable runtime has.
     config = EdgeCompileConfig(_check_ir_validity=False)
     return to_edge(exported, compile_config=config).to_executorch().buffer

@@ -133,12 +133,19 @@ class DelegateNodes:
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
             raise FormatError(f"{self.label}: input value {value_id} is {type(inner).__name__}, "
                               f"the call passes {type(outer).__name__}; expected tensors")
-        if math.prod(inner.sizes) != math.prod(outer.sizes):
+        bounds_differ = self._bounds_differ(inner, outer, outer_id)
+        if inner.numel != outer.numel and not bounds_differ:
             raise FormatError(f"{self.label}: input value {value_id} has sizes "
                               f"{list(inner.sizes)}, the call passes {list(outer.sizes)}")
         entered = self.builder.convert(outer, inner.dtype)
         self.builder.adopted.add(entered)
-        self.local[value_id] = self._shaped(entered, inner.sizes)
+        self.local[value_id] = entered if bounds_differ else self._shaped(entered, inner.sizes)
+
+    def _bounds_differ(self, inner: Tensor, outer: Tensor, outer_id: int) -> bool:
+        """Whether a tensor with dynamic sizes has other bounds in the program than in the delegate:
+        the exporter works them out twice, once by intervals. `find_dynamic` finds the sizes."""
+        return (inner.numel != outer.numel and inner.rank == outer.rank
+                and bool(getattr(self.builder.plan.values[outer_id], "dynamism", 0)))
 
     def _shaped(self, tensor: Tensor, sizes) -> Tensor:
         """The tensor with the sizes that the delegate has for it (a 0-d one may be 1-d outside)."""
@@ -272,11 +279,12 @@ class DelegateNodes:
         outer = self.builder.values[outer_id]
         self.builder.made.add(outer_id)
         if isinstance(inner, Tensor) and isinstance(outer, Tensor):
-            if inner.numel != outer.numel:
+            bounds_differ = self._bounds_differ(inner, outer, outer_id)
+            if inner.numel != outer.numel and not bounds_differ:
                 raise FormatError(f"{self.label}: output value {value_id} has sizes "
                                   f"{list(inner.sizes)}, the program's tensor "
                                   f"{list(outer.sizes)}")
-            inner = self._shaped(inner, outer.sizes)
+            inner = inner if bounds_differ else self._shaped(inner, outer.sizes)
             if inner.constant is None:
                 inner.host_dtype = outer.host_dtype
                 self.builder.adopted.add(inner)

@@ -13,7 +13,9 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node, node_of
+from vkrt.graph.symbols import bounded
 from vkrt.pte import TensorList
 from vkrt.work.tensor import DTYPES, Tensor
 
@@ -37,17 +39,21 @@ class Kernel:
         op: the operator's name.
         convert: "one": the arguments are converted to the dtype of the result; "chosen": so are all
             but the first argument, a condition; "common": the arguments are converted to one dtype,
-            the result keeps its own; "first": the result has the dtype of the first argument;
-            "own": nothing is converted.
+            the result keeps its own; "first", "own": they have their own. A result of which the
+            operator says another dtype than the file is converted in all cases.
         arguments: makes the operator's arguments from the kernel's.
         suits: whether the device is to run the operator with these arguments. If not, the host's
             kernel of the same name runs.
+        dtypes: gets the operator's arguments and how many results there are; the dtypes that each
+            result may have, None for any. Raises a FormatError or an UnsupportedError where the
+            arguments do not fit.
     """
 
     op: str
     convert: str = "own"
     arguments: Callable[[Sequence[Any]], Sequence[Any]] = tuple
     suits: Callable[[Sequence[Any]], bool] = anything
+    dtypes: Callable[[Sequence[Any], int], Sequence[frozenset[str] | None]] | None = None
 
 
 # Kernels that vkrt does not have, and why.
@@ -109,16 +115,28 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
     if dtype is not None:
         first = kernel.convert == "chosen"
         args = [*args[:first], *(_each(arg, dtype, converted) for arg in args[first:])]
-    outs = list(node.outs)
-    if kernel.convert == "first" and args and isinstance(args[0], Tensor):
-        outs = [out if out.dtype == args[0].dtype
-                else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
+    outs = _results(kernel, args, node.outs)
     yield from conversions.values()
     yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op,
                   predicate=node.predicate)
     for result, out in zip(outs, node.outs):
         if result is not out:
             yield Node(CONVERT, (result,), (out,), node.label, predicate=node.predicate)
+
+
+def _results(kernel: Kernel, args: Sequence[Any], outs: Sequence[Tensor]) -> list[Tensor]:
+    """The results of the operator: others than the kernel's where these have another dtype, as
+    behind a delegate with float16."""
+    try:
+        dtypes = kernel.dtypes(bounded(args), len(outs)) if kernel.dtypes is not None else []
+    except (FormatError, UnsupportedError):  # which is said of the node, later
+        dtypes = []
+    results = list(outs)
+    for index, (out, allowed) in enumerate(zip(outs, dtypes)):
+        if allowed is not None and len(allowed) == 1 and out.dtype not in allowed:
+            dtype, = allowed
+            results[index] = Tensor(out.sizes, dtype, name=out.name)
+    return results
 
 
 def _wanted(kernel: Kernel, node: Node) -> str | None:

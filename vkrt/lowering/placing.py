@@ -170,8 +170,13 @@ class Placing(Storing):
         sizes = (1,) * missing + tuple(tensor.sizes)
         if not order or order[-1] >= missing:
             own = tuple(d - missing for d in order if d >= missing)
-            return self.read(tensor, own).with_view(sizes, order)
-        # The tensor lacks the packed dimension: its elements lie a texel apart.
+            operand = self.read(tensor, own)
+            view = operand.with_view(sizes, order)
+            # The place of a dimension of size 1 decides the sides of an image.
+            if not operand.storage.is_image or view.grid == operand.grid:
+                return view
+        # The tensor lacks the packed dimension, and its elements lie a texel apart; or they lie in
+        # other rows of an image.
         if self.is_constant(tensor):
             return self.weight(self.constant_as(tensor, sizes=sizes), order)
         return self._as(tensor, self._placed(tensor).lifted(len(order)), tensor.dtype, tuple(order))

@@ -101,17 +101,19 @@ def _bitwise(cx, node, x, number):
     combine(cx, node, x, filled(cx, number, node.outs[0].dtype))
 
 
-SHIFTS = {"bitwise_left_shift": "SHIFT_LEFT", "bitwise_right_shift": "SHIFT_RIGHT"}
+SHIFTS = {"bitwise_left_shift": "SHIFT_LEFT", "__lshift__": "SHIFT_LEFT",
+          "bitwise_right_shift": "SHIFT_RIGHT", "__rshift__": "SHIFT_RIGHT"}
 
 
-@op("aten.bitwise_left_shift.Tensor aten.bitwise_right_shift.Tensor", "self:T other:T",
-    sizes=together, dtypes=WHOLE)
+@op("aten.bitwise_left_shift.Tensor aten.__lshift__.Tensor aten.bitwise_right_shift.Tensor "
+    "aten.__rshift__.Tensor", "self:T other:T", sizes=together, dtypes=WHOLE)
 def _shift(cx, node, x, y):
     binary(cx, node.outs[0], SHIFTS[node.name], x, y)
 
 
-@op("aten.bitwise_left_shift.Tensor_Scalar aten.bitwise_right_shift.Tensor_Scalar",
-    "self:T other:n", sizes=same, dtypes=_WHOLE_WITH_NUMBERS)
+@op("aten.bitwise_left_shift.Tensor_Scalar aten.__lshift__.Scalar "
+    "aten.bitwise_right_shift.Tensor_Scalar aten.__rshift__.Scalar", "self:T other:n",
+    sizes=same, dtypes=_WHOLE_WITH_NUMBERS)
 def _shift_by(cx, node, x, number):
     binary(cx, node.outs[0], SHIFTS[node.name], x, filled(cx, number, "int32"))
 

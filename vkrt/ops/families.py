@@ -16,12 +16,13 @@ DEVICE = {
         "bitwise_not eq ge gt isinf isnan le logical_and logical_not logical_or logical_xor lt "
         "ne "),
     "composed": (
-        "aten.bitwise_and.Scalar aten.bitwise_or.Scalar aten.bitwise_xor.Scalar "
-        "aten.clamp.Tensor aten.copysign.Scalar aten.div.Scalar_mode aten.pow.Scalar "
-        "aten.round.decimals aten::bitwise_and.Scalar_out aten::bitwise_or.Scalar_out "
-        "aten::bitwise_xor.Scalar_out aten::clamp.Tensor_out aten::copysign.Scalar_out "
-        "aten::div.Scalar_mode_out aten::pow.Scalar_out aten::round.decimals_out "
-        "bitwise_left_shift bitwise_right_shift glu ldexp logit masked_fill "),
+        "__lshift__ __rshift__ aten.bitwise_and.Scalar aten.bitwise_or.Scalar "
+        "aten.bitwise_xor.Scalar aten.clamp.Tensor aten.copysign.Scalar aten.div.Scalar_mode "
+        "aten.pow.Scalar aten.round.decimals aten::bitwise_and.Scalar_out "
+        "aten::bitwise_or.Scalar_out aten::bitwise_xor.Scalar_out aten::clamp.Tensor_out "
+        "aten::copysign.Scalar_out aten::div.Scalar_mode_out aten::pow.Scalar_out "
+        "aten::round.decimals_out bitwise_left_shift bitwise_right_shift glu ldexp logit "
+        "masked_fill "),
     "concat": (
         "_empty_dim_order arange cat copy copy_ empty empty_permuted empty_strided fill full "
         "full_like join_strips ones ones_like scalar_tensor select_scatter slice_scatter stack "

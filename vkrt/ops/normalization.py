@@ -12,10 +12,14 @@ import math
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from vkrt.graph.graph import Node
+from vkrt.ops.broadcast import fill
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
+from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import at_least, fail, need_least_rank, need_sizes
+from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.strided_copy import copy_strided, variant
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
@@ -141,29 +145,46 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
                       loops=5 * team.loops(count))
 
 
-def _rms_norm_sizes(x, weight, _epsilon):
-    if not x:
-        fail("input", "expected at least rank 1, got a 0-d tensor")
-    need_sizes(weight, x[-1:], "weight")
-    return (x,)
+def _has_vector(node: Node) -> bool:
+    """Whether the weight of a root mean square norm is a vector for the rows. The exporter takes
+    whatever the norm is multiplied by for the weight: a number, or a gate of any sizes."""
+    x, weight, _ = node.args
+    return weight.sizes == x.sizes[-1:]
 
 
-@op("et_vk.rms_norm.default", "input:T weight:T eps:f", sizes=_rms_norm_sizes, dtypes=ONE_FLOAT,
-    rows=except_along(lambda node: {node.outs[0].rank - 1}))
+def _rms_norm_dims(node: Node) -> range:
+    dims = range(node.outs[0].rank)
+    return dims[-1:] if _has_vector(node) else dims
+
+
+@op("et_vk.rms_norm.default", "input:T weight:T eps:f",
+    sizes=lambda x, weight, _: (broadcast_sizes(x, weight),), dtypes=ONE_FLOAT,
+    rows=except_along(_rms_norm_dims))
 def _rms_norm(cx, node, x, weight, epsilon):
     """Over the last dimension."""
+    out = node.outs[0]
+    if _has_vector(node):
+        _dispatch_rms_norm(cx, out, x, weight, epsilon)
+        return
+    ones, normalized = Tensor(x.sizes[-1:], x.dtype), Tensor(x.sizes, x.dtype)
+    fill(cx, ones, 1)
+    _dispatch_rms_norm(cx, normalized, x, ones, epsilon)
+    binary(cx, out, "MUL", normalized, weight)
+
+
+def _dispatch_rms_norm(cx, out: Tensor, x: Tensor, weight: Tensor, epsilon: float) -> None:
     source = cx.read(x, row_major(x.rank))
     rows, count = source.grid[0] * source.grid[1], source.grid[2]
     factor = cx.vector(weight, x.dtype)
     team = team_for(cx.target, rows, count)
     if team is not None:
-        result = cx.write(node.outs[0], source.order, over=(source,), read_elsewhere=(factor,))
+        result = cx.write(out, source.order, over=(source,), read_elsewhere=(factor,))
         team.dispatch(cx, "rms_norm", [*result.grid, result.packed, rows, epsilon], [result],
                       [source, factor], rows, loops=3 * team.loops(count))
         return
     chunk = chunk_for(cx.target, rows, count)
     parts = -(-count // chunk) if chunk else 0
-    result = cx.write(node.outs[0], source.order, over=(source,) if parts == 1 else (),
+    result = cx.write(out, source.order, over=(source,) if parts == 1 else (),
                       read_elsewhere=(factor,))
     cx.dispatch("rms_norm", [*result.grid, result.packed, rows, parts, chunk, epsilon], [result],
                 [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)

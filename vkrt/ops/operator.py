@@ -168,6 +168,11 @@ class Operator:
         further = (allowed,) * count if self.further is None else self.further
         return (allowed, *further)[:count]
 
+    def kernel_dtypes(self, args: Sequence[Any], count: int) -> tuple[Allowed, ...]:
+        """The same for arguments that nothing has read; raises what `read` raises, too."""
+        self.schema.read(args)
+        return self.result_dtypes(args, count)
+
     def check(self, node: Node) -> tuple[Any, ...]:
         """Compares a node with the declaration.
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.ops.broadcast import convert, fill, is_float
+from vkrt.ops.broadcast import convert, fill, is_float, result_in
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
@@ -163,20 +162,19 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | int | None
                     keepdim: bool | None, function: str, divisor: float = 1.0) -> None:
     """Makes `out` a reduction of `x` by an opcode of reduce.comp, over the dimensions that
     `_chosen` says, divided by `divisor` where `out` is a float."""
-    if out.dtype not in ("float32", "float16", "int32"):
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
+    dtype = out.dtype if out.dtype in ("float32", "float16") else "int32"
     over, keepdim = _chosen(x.rank, dims), bool(keepdim)
     source = cx.read(x)
-    if is_float(source.dtype) != is_float(out.dtype) or source.dtype in ("int8", "uint8", "bool"):
-        source = convert(cx, source, out.dtype)
+    if is_float(source.dtype) != is_float(dtype) or source.dtype in ("int8", "uint8", "bool"):
+        source = convert(cx, source, dtype)
     if x.numel == 0:
         # Only sums, means and products have a value then.
         fill(cx, out, int(function == "PROD") if divisor else math.nan)
         return
     if x.rank == 0:
         source, over, keepdim = source.with_view((1,), (0,)), (0,), False
-    result = cx.write(out, kept_order(source.order, over, keepdim))
-    reduce(cx, source, result, over, keepdim, function, divisor)
+    with result_in(cx, dtype, out, kept_order(source.order, over, keepdim)) as result:
+        reduce(cx, source, result, over, keepdim, function, divisor)
 
 
 # Which dimensions, and what is left of them

@@ -78,7 +78,8 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
                 kernel = kernel.format(_word(name))
                 if kernel in _KERNELS:
                     raise ValueError(f"kernel {kernel} is two operators")
-                _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter, suits)
+                _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter, suits,
+                                           _DECLARED[name].kernel_dtypes)
         return function
 
     return declare

@@ -209,7 +209,7 @@ def _flip(cx, node, x, dims):
     order, dims = source.order, source.dims()
     copy_strided(cx, cx.write(node.outs[0], order), source,
                  [(dims[d][0], -dims[d][1] if d in flipped else dims[d][1]) for d in order],
-                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped))
+                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped if dims))
 
 
 # Elements by their numbers

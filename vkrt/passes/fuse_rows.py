@@ -193,6 +193,7 @@ class _Rows:
         rewrite, nodes = self._rewrite, self.graph.nodes
         for index, node in enumerate(nodes):
             if (node.op != RMS_NORM or arguments(node) is None
+                    or node.args[1].sizes != node.args[0].sizes[-1:]
                     or rewrite.uses.is_result(node.outs[0])):
                 continue
             readers = self._layers_reading(rewrite.uses, node)

@@ -139,14 +139,16 @@ SAMPLES = [
       for name, function in (("and", np.bitwise_and), ("or", np.bitwise_or),
                              ("xor", np.bitwise_xor))
       for array, number in ((integers(5, 7), 6), (booleans(5, 7), True))),
-    *(Sample(f"aten.bitwise_{side}_shift.Tensor", [SHIFTED, BY],
-             lambda x, by, left=side == "left": shifted(x, by, left))
-      for side in ("left", "right")),
+    *(Sample(f"aten.{name}.Tensor", [SHIFTED, BY],
+             lambda x, by, left=left: shifted(x, by, left))
+      for name, left in (("bitwise_left_shift", True), ("bitwise_right_shift", False),
+                         ("__lshift__", True), ("__rshift__", False))),
     Sample("aten.bitwise_left_shift.Tensor", [SHIFTED, BY + 64], [SHIFTED * 0], name="beyond"),
     Sample("aten.bitwise_right_shift.Tensor", FAR, [np.array([-1, 0, 0, -1], I32)], name="beyond"),
-    *(Sample(f"aten.bitwise_{side}_shift.Tensor_Scalar", [SHIFTED, 3],
-             lambda x, by, left=side == "left": shifted(x, by, left))
-      for side in ("left", "right")),
+    *(Sample(f"aten.{name}", [SHIFTED, 3], lambda x, by, left=left: shifted(x, by, left))
+      for name, left in (("bitwise_left_shift.Tensor_Scalar", True),
+                         ("bitwise_right_shift.Tensor_Scalar", False),
+                         ("__lshift__.Scalar", True), ("__rshift__.Scalar", False))),
     Sample("aten.clamp.Tensor", [normal(4, 5, 7), normal(5, 1), normal(7) + 1], clamped),
     Sample("aten.clamp.Tensor", [normal(4, 5, 7), None, normal(1, 7)], clamped, name="above"),
     Sample("aten.clamp.Tensor", [integers(5, 7), integers(5, 1), None], clamped, name="int32"),

@@ -129,6 +129,10 @@ SAMPLES = [
     *(Sample(f"aten.{name}", [integers(3, 5, 7), dims, False], reduced(FUNCTIONS[name]),
              name=f"int32 {dims}")
       for name in ("sum.dim_IntList", "amax.default", "amin.default") for dims in ([2], [0, 1])),
+    *(Sample(f"aten.{name}.default", [integers(3, 5, 7, low=low).astype(dtype), dims, False],
+             reduced(FUNCTIONS[f"{name}.default"]), name=f"{dtype} {dims}")
+      for name in ("amax", "amin") for dtype, low in (("int8", -100), ("uint8", 3))
+      for dims in ([1], [0, 2])),
     Sample("aten.sum.dim_IntList", [integers(3, 5, 7) > 0, [2], False, None],
            reduced(np.sum), dtype="int32", name="bool"),
     *(arg_sample(name, normal(2, 6, 5, 7), dim, keepdim)

@@ -132,6 +132,8 @@ SAMPLES = [
     *(Sample("aten.flip.default", [normal(2, 3, 5, 7), dims],
              lambda x, d: np.flip(x, tuple(d)) if d else x, rtol=0, name=str(dims))
       for dims in ([0], [1], [-1], [2, 3], [0, 1, 2, 3], [])),
+    *(Sample("aten.flip.default", [normal(), [dim]], lambda x, _: x, rtol=0, name=f"0-d {dim}")
+      for dim in (0, -1)),
     *(Sample("aten.select_copy.int", [normal(*sizes), dim, index],
              lambda x, d, i: np.take(x, i, d), rtol=0, name=f"{sizes} {dim} {index}")
       for sizes, dim, index in (((4, 6, 5, 8), 0, 2), ((4, 6, 5, 7), 1, 3), ((4, 6, 5, 7), 2, -1),
