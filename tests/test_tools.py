@@ -23,7 +23,9 @@ MODEL = str(MODELS / "conv_mix.pte")
 RUN = {
     "check/divisions.py": ["--count", "2"],
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
+    "check/quantized.py": ["--count", "3"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
+    "check/texts.py": [str(MODELS / "llama.pte"), "--count", "2"],
     "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],
     "demo.py": [],
     "measure/arena.py": [MODEL],

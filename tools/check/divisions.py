@@ -18,31 +18,24 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vkrt.dynamic.resolve import resolve
-from vkrt.errors import InputError
 from vkrt.vk.device import Device
 
 TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
 
 from any_networks import any_chain, any_images, any_layers, any_rows, any_squeezed  # noqa: E402
-from harness import normal  # noqa: E402
-from networks import Network, dynamic, results_at, run  # noqa: E402
+from networks import inputs_of, results_at, run  # noqa: E402
 from support import relative_l2  # noqa: E402
 
 MAKERS = any_images, any_chain, any_squeezed, any_layers, any_rows
 STORAGES = "texel", "buffer", "texture3d"
 PREFERENCES = "speed", "balanced", "memory"
 MAX_ERROR = 1e-5
-# The sizes at which networks with dynamic sizes run: the largest, one less, and parts of it
-SIZES: tuple[Callable[[int], int], ...] = (
-    lambda most: most, lambda most: most - 1, lambda most: most // 2, lambda most: most // 7)
 
 
 def main() -> int:
@@ -75,7 +68,7 @@ def check(number: int, device: Any) -> tuple[float, bool]:
     is_dynamic = number // 15 % 3 == 2
     net = make(number)
     dims = (2, 3) if net.x.rank == 4 else (net.x.rank - 2,)
-    inputs = _inputs(net, dims) if is_dynamic else []
+    inputs = inputs_of(net, dims) if is_dynamic else []
 
     def results(prefer: str, **more: str) -> tuple[list[np.ndarray], int]:
         if is_dynamic:
@@ -91,21 +84,6 @@ def check(number: int, device: Any) -> tuple[float, bool]:
     assert all(more >= less for more, less in itertools.pairwise(taken)), (
         f"{', '.join(PREFERENCES)} take {taken} bytes")
     return worst, taken[-1] < taken[0]
-
-
-def _inputs(net: Network, dims: tuple[int, ...]) -> list[np.ndarray]:
-    """An input of each size that the network can have: what is joined has to fit."""
-    graph, largest = dynamic(net, *dims), net.x.sizes
-    found = []
-    for of_largest in SIZES:
-        sizes = tuple(max(of_largest(size), 1) if dim in dims else size
-                      for dim, size in enumerate(largest))
-        try:
-            resolve(graph, [sizes])
-        except InputError:
-            continue
-        found.append(normal(*sizes, seed=len(found)))
-    return found
 
 
 if __name__ == "__main__":
