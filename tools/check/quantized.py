@@ -9,10 +9,9 @@ between them, linear layers of 8 bits, or layers with weights of 4 and of 8 bits
 has dynamic sizes, and runs at several of them. First each node is compared by itself, with what the
 device made of the nodes before. Then the network is loaded in the ways that `ways` chooses:
 storages, preferences, fusions, weights copied or streamed within a budget, profiles of other
-devices. A line is printed for each network that gives other integers, or floats with a larger
-relative L2 error than `max_error`, or integers that come of rounded sums and differ by more than
-`MAX_STEPS`; or whose memory is not as planned, or that fails. The last line says the largest
-errors. Exits 1 if one was wrong.
+devices. A line is printed for each network of which a node alone gives other integers, or that
+gives a larger relative L2 error than its `max_error`; or whose memory is not as planned, or that
+fails. The last line says the largest errors. Exits 1 if one was wrong.
 """
 
 from __future__ import annotations

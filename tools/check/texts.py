@@ -43,6 +43,7 @@ class Texts:
     """A program's texts, and the logits behind each of their tokens.
 
     Attributes:
+        has_places: whether a run takes the place of each token, not only of the first.
         smallest, largest: bytes on the device with the smallest budget, and by default.
     """
 
@@ -56,6 +57,7 @@ class Texts:
             self.rounds = any("quantize_row" in shader for shader in _shaders(program))
             chance = np.random.default_rng(1)
             self.longest, self.context = model.longest, model.context
+            self.has_places = program.metadata().inputs[1].sizes[0] > 1
             self.texts = [chance.integers(0, model.vocabulary, self.context)
                           for _ in range(TEXTS)]
             self.logits = []
@@ -156,7 +158,8 @@ def opened(texts: Texts, device: Any, counts: list[int], how: dict[str, Any], fo
         if not counts:
             return vkrt.load(texts.path, device, plan_cache="off", **options)
         vkrt.compile(texts.path, folder / "compiled.vkx", device=device,
-                     shapes=[[(1, count), (1,)] for count in counts], **options)
+                     shapes=[[(1, count), (count if texts.has_places else 1,)]
+                             for count in counts], **options)
         return vkrt.load(folder / "compiled.vkx", device)
     except BudgetTooSmall as error:
         assert how["memory_budget"] < error.needed, f"{how}: {error}"
