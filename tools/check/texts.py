@@ -7,11 +7,12 @@ Runs on the driver that VK_DRIVER_FILES says. The programs are language models w
 floats. What is right are the logits behind each token of a few texts, read token by token by the
 program as it is loaded by default; with a FILE.npz beside the program that has `tokens` and `ref`,
 those of eager PyTorch. A schedule is a load in some way (storages, preferences, fusions, budgets
-between the smallest and none, caches in 8 bits, compiled for some numbers of tokens) and 40 steps
-with a few states: a text goes on by any number of tokens, goes back, is left for another one, is
-copied from another state, or saved and loaded. In a third of them threads do that side by side,
-each with its own states. A line is printed for each schedule with a wrong result, more memory than
-planned, or a failure; the last line says the largest errors. Exits 1 if one was wrong.
+between the smallest and none, caches in 8 bits, with a cached plan, compiled for some numbers of
+tokens) and 40 steps with a few states: a text goes on by any number of tokens, goes back, is left
+for another one, is copied from another state, or saved and loaded. In a third of them threads do
+that side by side, each with its own states. A line is printed for each schedule with a wrong
+result, more memory than planned, or a failure; the last line says the largest errors. Exits 1 if
+one was wrong.
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ def schedule(texts: Texts, device: Any, chance: random.Random, how: dict[str, An
     if texts.longest > 1 and chance.random() < 0.25:
         counts = [1, *chance.sample(range(2, texts.longest + 1), min(3, texts.longest - 1))]
         how["compiled"] = counts
+    elif chance.random() < 0.3:
+        how["cached"] = True
     with opened(texts, device, counts, how, folder) as program:
         model, budget = LanguageModel(program), how.get("memory_budget")
         assert not isinstance(budget, int) or program.memory.planned_peak <= budget, (
@@ -156,7 +159,10 @@ def opened(texts: Texts, device: Any, counts: list[int], how: dict[str, Any], fo
     options = {name: value for name, value in how.items() if name != "compiled"}
     try:
         if not counts:
-            return vkrt.load(texts.path, device, plan_cache="off", **options)
+            plans = folder if options.pop("cached", False) else "off"
+            if plans == folder:  # the next load has the plan that this one keeps
+                vkrt.load(texts.path, device, plan_cache=plans, **options).close()
+            return vkrt.load(texts.path, device, plan_cache=plans, **options)
         vkrt.compile(texts.path, folder / "compiled.vkx", device=device,
                      shapes=[[(1, count), (count if texts.has_places else 1,)]
                              for count in counts], **options)
