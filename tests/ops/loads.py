@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from any_heads import any_heads
 from any_quantized import Quantized, any_quantized_images, any_quantized_rows
 from any_weights import any_weights
 from harness import normal
@@ -16,7 +17,7 @@ from support import relative_l2
 from vkrt.device.policy import overridden, policy_of
 from vkrt.work.tensor import Tensor
 
-MAKERS = any_quantized_images, any_quantized_rows, any_weights
+MAKERS = any_quantized_images, any_quantized_rows, any_weights, any_heads
 STORAGES = "texel", "buffer", "texture3d"
 PREFERENCES = "speed", "balanced", "memory"
 BUDGETS: tuple[dict[str, Any], ...] = (
@@ -33,7 +34,7 @@ def make(number: int) -> Quantized:
 
 
 def is_dynamic(number: int) -> bool:
-    return number // len(MAKERS) % 3 == 2
+    return number // len(MAKERS) % 3 == 2 and MAKERS[number % len(MAKERS)] is not any_heads
 
 
 def ways(number: int) -> Iterator[dict[str, Any]]:

@@ -153,6 +153,11 @@ def _linear(x, weight, bias):
     return x.astype(np.float64) @ weight.T.astype(np.float64) + (0 if bias is None else bias)
 
 
+def _softmax(x, dim, _half):
+    powers = np.exp(x.astype(np.float64) - x.max(dim, keepdims=True))
+    return powers / powers.sum(dim, keepdims=True)
+
+
 def _convolution(x, weight, bias, stride, padding, dilation, _transposed, _extra, groups):
     return reference.conv(x, weight, bias, stride, padding, dilation, groups)
 
@@ -180,6 +185,10 @@ OPERATORS = {
     "aten.linear.default": _linear,
     "aten.convolution.default": _convolution,
     "aten.embedding.default": lambda weight, indices, *_: weight[indices],
+    "aten.bmm.default": lambda a, b: a.astype(np.float64) @ b,
+    "aten._softmax.default": _softmax,
+    "aten.unsqueeze_copy.default": np.expand_dims,
+    "aten.expand_copy.default": np.broadcast_to,
     "aten.relu.default": lambda x: np.maximum(x, 0),
     "aten.hardtanh.default": np.clip,
     "aten.clamp.default": np.clip,

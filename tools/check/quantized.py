@@ -5,10 +5,11 @@
 
 Runs on the driver that VK_DRIVER_FILES says. Each number is a network of those of
 tests/ops/any_quantized.py and any_weights.py: convolutions of 8 bits of every kind and what stands
-between them, linear layers of 8 bits, or layers with weights of 4 and of 8 bits. Every third one
-has dynamic sizes, and runs at several of them. First each node is compared by itself, with what the
-device made of the nodes before. Then the network is loaded in the ways that `ways` chooses:
-storages, preferences, fusions, weights copied or streamed within a budget, profiles of other
+between them, linear layers of 8 bits, layers with weights of 4 and of 8 bits, or attention with
+such layers (any_heads.py). Every third one, but for attention, has dynamic sizes, and runs at
+several of them. First each node is compared by itself, with what the device made of the nodes
+before. Then the network is loaded in the ways that `ways` chooses: storages, preferences, fusions,
+weights copied or streamed within a budget, profiles of other
 devices. A line is printed for each network of which a node alone gives other integers, or that
 gives a larger relative L2 error than its `max_error`; or whose memory is not as planned, or that
 fails. The last line says the largest errors. Exits 1 if one was wrong.
