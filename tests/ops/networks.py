@@ -11,6 +11,8 @@ from small_graphs import layer
 from support import relative_l2
 
 from vkrt.dynamic.ranges import find_dynamic
+from vkrt.dynamic.resolve import resolve
+from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, symbols_in
 from vkrt.lowering.lowering import lower
@@ -22,6 +24,10 @@ from vkrt.plan.scratch import alive
 from vkrt.vk.memory import Allocator
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
+
+# The sizes at which networks with dynamic sizes run: the largest, one less, and parts of it
+SIZES: tuple[Callable[[int], int], ...] = (
+    lambda most: most, lambda most: most - 1, lambda most: most // 2, lambda most: most // 7)
 
 
 class Network:
@@ -243,3 +249,18 @@ def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndar
         results = [result for array in inputs for result in method.execute([array])]
         assert allocator.peak_block_bytes == method.report.planned_peak
         return results, max(alive(method.work))
+
+
+def inputs_of(net: Network, dims: tuple[int, ...]) -> list[np.ndarray]:
+    """An input of each size that the network can have: what is joined has to fit."""
+    graph, largest = dynamic(net, *dims), net.x.sizes
+    found = []
+    for of_largest in SIZES:
+        sizes = tuple(max(of_largest(size), 1) if dim in dims else size
+                      for dim, size in enumerate(largest))
+        try:
+            resolve(graph, [sizes])
+        except InputError:
+            continue
+        found.append(normal(*sizes, seed=len(found)))
+    return found

@@ -168,15 +168,13 @@ class Placing(Storing):
         order is of all of them."""
         missing = len(order) - tensor.rank
         sizes = (1,) * missing + tuple(tensor.sizes)
-        if not order or order[-1] >= missing:
-            own = tuple(d - missing for d in order if d >= missing)
-            operand = self.read(tensor, own)
-            view = operand.with_view(sizes, order)
-            # The place of a dimension of size 1 decides the sides of an image.
-            if not operand.storage.is_image or view.grid == operand.grid:
-                return view
-        # The tensor lacks the packed dimension, and its elements lie a texel apart; or they lie in
-        # other rows of an image.
+        own = tuple(d - missing for d in order if d >= missing)
+        keeps_sides = (self.storage != "texture3d" or len(own) < 2 or order[-2] >= missing
+                       or tensor.sizes[own[-2]] == 1)
+        if not order or order[-1] >= missing and keeps_sides:
+            return self.read(tensor, own).with_view(sizes, order)
+        # The tensor lacks the packed dimension, and its elements lie a texel apart; or it lacks the
+        # one beside that, and its image would have other sides.
         if self.is_constant(tensor):
             return self.weight(self.constant_as(tensor, sizes=sizes), order)
         return self._as(tensor, self._placed(tensor).lifted(len(order)), tensor.dtype, tuple(order))
