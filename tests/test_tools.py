@@ -21,10 +21,9 @@ MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
-    "check/divisions.py": ["--count", "2"],
     "check/exported.py": [str(MODELS / "random")],
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
-    "check/quantized.py": ["--count", "3"],
+    "check/random_networks.py": ["--count", "12"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "check/texts.py": [str(MODELS / "llama.pte"), "--count", "2"],
     "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],

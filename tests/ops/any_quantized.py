@@ -10,7 +10,7 @@ import random
 import numpy as np
 from harness import normal
 from networks import Network
-from numpy_nodes import evaluate
+from quantized_in_numpy import evaluate
 
 from vkrt.passes.fuse_requantization import DEQUANTIZE, QUANTIZE
 from vkrt.work.tensor import Tensor

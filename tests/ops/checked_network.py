@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from graph_maker import new_node
 from harness import doubled, normal
-from in_numpy import constant_in_numpy, results_in_numpy, rounded
+from in_numpy import array_of, results_in_numpy, rounded
 from networks import Network
 from support import relative_l2
 
@@ -93,5 +93,5 @@ class CheckedNetwork(Network):
 
     def _of(self, tensor: Tensor) -> tuple[np.ndarray, np.ndarray]:
         if tensor not in self.values:
-            self.values[tensor] = (constant_in_numpy(tensor, self.constants.data),) * 2
+            self.values[tensor] = (doubled(array_of(tensor, self.constants.data)),) * 2
         return self.values[tensor]

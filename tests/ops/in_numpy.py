@@ -167,11 +167,11 @@ def results_in_numpy(op: str, args: Sequence[Any]) -> list[np.ndarray]:
     return [np.asarray(result) for result in (made if isinstance(made, (list, tuple)) else [made])]
 
 
-def constant_in_numpy(tensor: Tensor, data: bytes | bytearray) -> np.ndarray:
-    """A constant whose bytes are in `data`; floats in float64."""
+def array_of(tensor: Tensor, data: bytes | bytearray) -> np.ndarray:
+    """A constant whose bytes are in `data`."""
     held = tensor.constant
-    return doubled(np.frombuffer(bytes(data[held.offset:held.offset + held.nbytes]),
-                                 held.dtype).reshape(tensor.sizes))
+    return np.frombuffer(bytes(data[held.offset:held.offset + held.nbytes]),
+                         held.dtype).reshape(tensor.sizes)
 
 
 def rounded(array: np.ndarray, noise: np.random.Generator, bits: int = 24) -> np.ndarray:
@@ -194,7 +194,7 @@ def graph_in_numpy(graph: Graph, data: bytes | bytearray, inputs: Sequence[np.nd
         if not isinstance(arg, Tensor):
             return arg
         if arg not in values:
-            held = constant_in_numpy(arg, data)
+            held = doubled(array_of(arg, data))
             values[arg] = held if noise is None else rounded(held, noise, bits)
         return values[arg]
 

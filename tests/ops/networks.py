@@ -25,6 +25,8 @@ from vkrt.vk.memory import Allocator
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
+STORAGES = "texel", "buffer", "texture3d"
+PREFERENCES = "speed", "balanced", "memory"
 # The sizes at which networks with dynamic sizes run: the largest, one less, and parts of it
 SIZES: tuple[Callable[[int], int], ...] = (
     lambda most: most, lambda most: most - 1, lambda most: most // 2, lambda most: most // 7)
@@ -252,15 +254,19 @@ def results_at(net: Network, dims: tuple[int, ...], device, inputs: list[np.ndar
 
 
 def inputs_of(net: Network, dims: tuple[int, ...]) -> list[np.ndarray]:
-    """An input of each size that the network can have: what is joined has to fit."""
-    graph, largest = dynamic(net, *dims), net.x.sizes
+    """An input of each size that the network can have: what is joined has to fit.
+
+    Args:
+        dims: the dimensions that may be smaller.
+    """
+    graph, largest = dynamic(net, *dims) if dims else net.graph(), net.x.sizes
     found = []
-    for of_largest in SIZES:
+    for of_largest in SIZES if dims else SIZES[:1]:
         sizes = tuple(max(of_largest(size), 1) if dim in dims else size
                       for dim, size in enumerate(largest))
         try:
             resolve(graph, [sizes])
         except InputError:
             continue
-        found.append(normal(*sizes, seed=len(found)))
+        found.append(normal(*sizes, seed=3 + len(found)))
     return found

@@ -1,13 +1,16 @@
-"""Nodes of graphs in numpy, for networks whose every result is to be known.
+"""Quantized nodes in numpy, beside those of floats (`in_numpy`).
 
 Quantized numbers are those that kernels make, to the bit, as long as what is quantized is exact:
-what lies between them is computed in fp32, step by step. Layers of floats are computed in float64.
+what lies between them is computed in fp32, step by step. Sums of products, and functions that no
+kernel computes exactly, are computed in float64.
 """
 
 import math
 
 import numpy as np
 import reference
+from harness import doubled
+from in_numpy import array_of, results_in_numpy
 from samples.linear_q4 import embedding, grouped_linear, unpacked
 from samples.linear_q8 import dynamic_linear, qparams
 from samples.quantized_networks import ended, quantized, real
@@ -23,18 +26,21 @@ def evaluate(nodes: list[Node], data: bytes, values: dict[Tensor, np.ndarray]) -
             return [found(each) for each in arg]
         if not isinstance(arg, Tensor):
             return arg
-        if arg.constant is None:
-            return values[arg]
-        return np.frombuffer(data, arg.constant.dtype, math.prod(arg.sizes),
-                             arg.constant.offset).reshape(arg.sizes)
+        return values[arg] if arg.constant is None else array_of(arg, data)
 
     for node in nodes:
-        results = OPERATORS[node.op](*map(found, node.args))
-        results = results if isinstance(results, tuple) else (results,)
+        args = [found(arg) for arg in node.args]
+        if node.op in QUANTIZED:
+            made = QUANTIZED[node.op](*args)
+            results = made if isinstance(made, tuple) else (made,)
+        else:
+            results = results_in_numpy(node.op, [
+                doubled(arg) if node.op in ROUNDED and isinstance(arg, np.ndarray) else arg
+                for arg in args])
         for out, result in zip(node.outs, results, strict=True):
             # What is half precision for kernels is rounded nowhere here.
-            exact = out.dtype in ("float16", "float32") and result.dtype == np.float64
-            values[out] = result if exact else result.astype(out.dtype)
+            double = out.dtype in ("float16", "float32") and result.dtype == np.float64
+            values[out] = result if double else result.astype(out.dtype)
 
 
 def _quantize(x, scale, zero, least, most, *_):
@@ -112,33 +118,9 @@ def _shuffle_q8(x, scale, zero, inverse, new_zero, factor):
     return quantized(real(moved, scale, int(zero)), 1 / inverse, int(new_zero))
 
 
-def _max_pool(x, kernel, stride, padding, dilation, ceil_mode):
-    assert not ceil_mode
-    pads = [(0, 0), (0, 0), *((pad, pad) for pad in padding)]
-    low = np.iinfo(x.dtype).min if x.dtype.kind == "i" else -np.inf
-    sizes = [(size + 2 * pad - dil * (k - 1) - 1) // step + 1
-             for size, k, step, pad, dil in zip(x.shape[2:], kernel, stride, padding, dilation)]
-    wide = np.pad(x, pads, constant_values=low)
-    return np.max([wide[(..., *pixels)]
-                   for _, pixels in reference.taps(kernel, stride, dilation, sizes)], axis=0)
-
-
 def _qparams(x, *others):
     scale, zero = qparams(np.asarray(x, np.float32), *others)
     return np.asarray(scale, np.float32), zero
-
-
-def _rms_norm(x, weight, epsilon):
-    x = x.astype(np.float64)
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weight
-
-
-def _sigmoid(x):
-    return 1 / (1 + np.exp(-x.astype(np.float64)))
-
-
-def _slice(x, dim, start, end, step):
-    return x[(slice(None),) * dim + (slice(start, end, step),)]
 
 
 def _channels(x, weight, scales):
@@ -149,21 +131,12 @@ def _int8_layer(x, weight, scales):
     return x @ weight.T.astype(np.float64) * scales[:len(weight)]
 
 
-def _linear(x, weight, bias):
-    return x.astype(np.float64) @ weight.T.astype(np.float64) + (0 if bias is None else bias)
-
-
-def _softmax(x, dim, _half):
-    powers = np.exp(x.astype(np.float64) - x.max(dim, keepdims=True))
-    return powers / powers.sum(dim, keepdims=True)
-
-
-def _convolution(x, weight, bias, stride, padding, dilation, _transposed, _extra, groups):
-    return reference.conv(x, weight, bias, stride, padding, dilation, groups)
-
-
+# What is computed in float64: no two ways round it alike.
+ROUNDED = {"et_vk.rms_norm.default", *(f"aten.{name}" for name in (
+    "linear.default", "convolution.default", "bmm.default", "mean.dim", "_softmax.default",
+    "sigmoid.default", "tanh.default", "hardswish.default"))}
 Q8, BASE = "quantized_decomposed.", "et_vk."
-OPERATORS = {
+QUANTIZED = {
     f"{Q8}quantize_per_tensor.default": _quantize,
     f"{Q8}dequantize_per_tensor.default": _dequantize,
     **dict.fromkeys((f"{BASE}q8ta_conv2d{kind}.default" for kind in ("", "_pw", "_dw")), _conv_q8),
@@ -179,31 +152,6 @@ OPERATORS = {
     f"{BASE}linear_qcs4w.default": _channels,
     f"{BASE}linear_dq8ca_q4gsw.default": dynamic_linear,
     f"{BASE}embedding_q4gsw.default": embedding,
-    f"{BASE}rms_norm.default": _rms_norm,
     "torchao.choose_qparams_affine.default": _qparams,
     "aten._weight_int8pack_mm.default": _int8_layer,
-    "aten.linear.default": _linear,
-    "aten.convolution.default": _convolution,
-    "aten.embedding.default": lambda weight, indices, *_: weight[indices],
-    "aten.bmm.default": lambda a, b: a.astype(np.float64) @ b,
-    "aten._softmax.default": _softmax,
-    "aten.unsqueeze_copy.default": np.expand_dims,
-    "aten.expand_copy.default": np.broadcast_to,
-    "aten.relu.default": lambda x: np.maximum(x, 0),
-    "aten.hardtanh.default": np.clip,
-    "aten.clamp.default": np.clip,
-    "aten.sigmoid.default": _sigmoid,
-    "aten.tanh.default": lambda x: np.tanh(x.astype(np.float64)),
-    "aten.hardswish.default": lambda x: x * np.clip(x.astype(np.float64) + 3, 0, 6) / 6,
-    "aten.neg.default": np.negative,
-    "aten.add.Tensor": lambda a, b, alpha: a + alpha * b,
-    "aten.mul.Tensor": np.multiply,
-    "aten.mul.Scalar": lambda x, number: x * number,
-    "aten.max_pool2d.default": _max_pool,
-    "aten.mean.dim": lambda x, dims, keep, _dtype: x.mean(tuple(dims), np.float64, keepdims=keep),
-    "aten.cat.default": np.concatenate,
-    "aten.view_copy.default": np.reshape,
-    "aten.permute_copy.default": np.transpose,
-    "aten.slice_copy.Tensor": _slice,
-    "aten.upsample_nearest2d.vec": lambda x, _sizes, _scales: x.repeat(2, 2).repeat(2, 3),
 }
