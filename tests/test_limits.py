@@ -60,6 +60,16 @@ def test_blocks_are_no_larger_than_the_device_allocates(weights, device):
         assert run("conv_mix", opened, weights=weights, chunk=MIB)[0] == expected
 
 
+def test_a_file_is_mapped_in_windows_that_share_pages(device):
+    """Weights lie at 8,192 to 41,728 of the file, and one begins in the last page of a window
+    whose end it is beyond."""
+    need_one_memory(device)
+    expected, memory = run("mlp", device)
+    with override_device(limits={"maxMemoryAllocationSize": 32768}), Device.open() as opened:
+        outputs, in_windows = run("mlp", opened)
+    assert outputs == expected and in_windows.mapped == memory.mapped > 0
+
+
 @pytest.mark.driver
 @pytest.mark.parametrize(("most", "words"), [
     (1000, "the weight '.*' would need"), (40_000, "arena of activations .*would need")])

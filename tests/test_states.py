@@ -1,5 +1,6 @@
 """Buffers that a program changes in place: they keep their values from run to run."""
 
+import errno
 from contextlib import closing
 
 import numpy as np
@@ -80,12 +81,14 @@ def test_what_fails_changes_nothing(load, steps):
 
 
 def test_reset_reads_the_file(load, steps, copy_of):
-    """A reset that fails can be done again."""
+    """A reset that fails can be done again, and names its file, whose name may be long."""
     path = copy_of("buffers")
+    path = path.rename(path.with_name("buffers" * 20 + ".pte"))
     with load(path) as program:
         follow(program, steps[:1])
-        with failing(fail_read_after, 1), pytest.raises(OSError):
+        with failing(fail_read_after, 1), pytest.raises(OSError) as caught:
             program.reset_state()
+        assert (caught.value.errno, caught.value.filename) == (errno.EIO, str(path))
         program.reset_state()
         follow(program, steps)
         path.write_bytes(b"something else")

@@ -28,7 +28,7 @@ cdef extern nogil:
     # Allocates a block by its number, and binds what lies in it, unless it is there.
     int allocate_planned "vkrt_allocate_planned"(Blocks* blocks, Handles* handles, int64_t number,
                                                  Error* error)
-    # Allocates those that are not there, in which nothing is bound yet.
+    # Allocates those that are not there, and binds nothing.
     int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error)
     # The blocks of an arena that planned ones are, or parts of: of the same kind and types of
     # memory, and no smaller. The caller frees `found`, also where it failed.

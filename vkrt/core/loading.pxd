@@ -1,6 +1,7 @@
 """What a load reads weights with, and whom it tells of them."""
 
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 
 from vkrt.core.error cimport Error
 from vkrt.core.pieces cimport Job
@@ -22,6 +23,13 @@ cdef struct Loading:
     # The job that an error of reading is about, and the number of the system's error
     Job failed
     int number
+
+# What reads by a reader and tells nobody
+cdef inline Loading loading_by(Reader* reader) noexcept nogil:
+    cdef Loading loading
+    memset(&loading, 0, sizeof(loading))
+    loading.reader = reader
+    return loading
 
 cdef extern nogil:
     int read_jobs "vkrt_read_jobs"(Loading* loading, const Job* jobs, size_t count, Error* error)

@@ -17,7 +17,7 @@ from vkrt.core.handles cimport (
 )
 from vkrt.core.host_kernel cimport refuse_host_kernels
 from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
-from vkrt.core.loading cimport Loading
+from vkrt.core.loading cimport Loading, loading_by
 from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
 from vkrt.core.records cimport (
     CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows, SharedUseRow,
@@ -146,10 +146,8 @@ cdef int load_weights(Method* method, Error* error) noexcept nogil:
     cdef Session* session = method.session
     cdef const PrepackPlanRow* prepack = &method.weights.plan.prepack
     cdef Kernel* kernels = NULL
-    cdef Loading loading
+    cdef Loading loading = loading_by(&session.reader)
     cdef int status = VKRT_OK
-    memset(&loading, 0, sizeof(loading))
-    loading.reader = &session.reader
     if (get_kernels(&session.kernels, &prepack.kernels, &kernels, error)
             or method.weights.plan.is_eager and allocate_weights(&method.weights, error)
             or write_weights(&method.weights, &loading, UINT64_MAX, error)
@@ -205,6 +203,7 @@ cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeigh
                      OnPart on_part, void* data, Method* method, Error* error) noexcept nogil:
     # Order "eager": everything is allocated before anything is packed.
     cdef bint eager = row.largest.executable.weights.is_eager
+    cdef Loading loading = loading_by(&session.reader)
     cdef int64_t i
     memset(method, 0, sizeof(method[0]))
     method.session, method.row = session, row
@@ -213,7 +212,7 @@ cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeigh
             or load_weights(method, error) or allocate_weights(&method.weights, error)
             or report_part(on_part, data, b"weights", error)
             or not eager and allocate_rest(method, error)
-            or reset_states(&method.states, &session.reader, error)
+            or reset_states(&method.states, &loading, error)
             # The thread begins with what the first run needs first.
             or open_stream(method, error)):
         return error.status

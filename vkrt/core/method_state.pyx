@@ -7,6 +7,7 @@ from vkrt.core.execution cimport close_execution
 from vkrt.core.file cimport check_unchanged
 from vkrt.core.handles cimport close_handles, open_handles
 from vkrt.core.loaded_program cimport LoadedProgram, wait_for_run
+from vkrt.core.loading cimport Loading, loading_by
 from vkrt.core.method cimport bind_shape, open_shape, plan_at, use_shape
 from vkrt.core.records cimport Records, StatePlanRow
 from vkrt.core.state_values cimport load_states, save_states
@@ -123,11 +124,12 @@ cdef int use_state(ProgramMethod* method, MethodState* state, int64_t shape,
 
 cdef int reset_state(MethodState* state, Error* error) noexcept nogil:
     cdef LoadedProgram* program = state.method.program
+    cdef Loading loading = loading_by(&program.session.reader)
     cdef int status
     if wait_for_run(state.method, error) or check_unchanged(&program.file, error):
         return error.status
     pthread_mutex_lock(&program.lock)
-    status = reset_states(state.states, &program.session.reader, error)
+    status = reset_states(state.states, &loading, error)
     pthread_mutex_unlock(&program.lock)
     return status
 

@@ -57,7 +57,8 @@ cdef extern nogil:
                                          uint64_t size, Error* error)
     int bind_buffer "vkrt_bind_buffer"(Buffer* buffer, Block* block, uint64_t offset, Error* error)
     void close_buffer "vkrt_close_buffer"(Buffer* buffer)
-    # A buffer with a block of its own. What failed is closed, and then its block freed, too.
+    # A buffer with a block of its own, both all zeros before. Balance with `close_buffer` and then
+    # `free_block`, also where it failed.
     int make_buffer_and_block "vkrt_make_buffer_and_block"(
         Allocator* allocator, uint64_t size, uint32_t usage, BufferUse use, Purpose purpose,
         Buffer* buffer, Block* block, Error* error)

@@ -5,7 +5,7 @@ from vkrt.core.blocks cimport Blocks
 from vkrt.core.error cimport Error
 from vkrt.core.handles cimport Handles
 from vkrt.core.once cimport Once
-from vkrt.core.reader cimport Reader
+from vkrt.core.loading cimport Loading
 from vkrt.core.records cimport Records, StatePlanRow, StateTensorRow
 
 from libc.stdint cimport int64_t
@@ -27,7 +27,7 @@ cdef extern nogil:
     # Allocates their memory, unless it is there.
     int allocate_states "vkrt_allocate_states"(States* states, Error* error)
     # Gives every state the value that the file has; the device is not at work.
-    int reset_states "vkrt_reset_states"(States* states, Reader* reader, Error* error)
+    int reset_states "vkrt_reset_states"(States* states, Loading* loading, Error* error)
     # Gives one of them a value: zeros everywhere, padding included, and then the bytes.
     #   once: of the device
     int write_state "vkrt_write_state"(States* states, const StateTensorRow* state, Once* once,

@@ -6,9 +6,9 @@ from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.handles cimport buffer_of, flush_range, host_address, make_handles
+from vkrt.core.loading cimport read_jobs
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
-from vkrt.core.reader cimport read_job
 from vkrt.core.records cimport RangeRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.vulkan cimport (
@@ -97,16 +97,16 @@ cdef int write_state(States* states, const StateTensorRow* state, Once* once, co
     return send(once, states.handles, &state.range, data, nbytes, error)
 
 
-cdef int read_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
+cdef int read_state(States* states, const StateTensorRow* state, Once* once, Loading* loading,
                     Error* error) noexcept nogil:
     """Gives one of them the value that the file has."""
     cdef char* value = <char*>malloc(<size_t>state.nbytes)
-    cdef Job job, failed
+    cdef Job job
     cdef int status
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
     job = plain_job(states.records, state.source, state.offset, state.nbytes, &state.name, value)
-    status = (read_job(reader, &job, &failed, error)
+    status = (read_jobs(loading, &job, 1, error)
               or write_state(states, state, once, value, <size_t>state.nbytes, error))
     free(value)
     return status
@@ -139,7 +139,7 @@ cdef int fill_states(States* states, Once* once, Error* error) noexcept nogil:
     return carry_out(once, error) if began else VKRT_OK
 
 
-cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nogil:
+cdef int reset_states(States* states, Loading* loading, Error* error) noexcept nogil:
     cdef const StateTensorRow* state = states.records.state_tensor + states.plan.tensors.first
     cdef Once once
     cdef int64_t i
@@ -152,7 +152,7 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
     status = fill_states(states, &once, error)
     for i in range(states.plan.tensors.count):
         if status == VKRT_OK and not begins_as_zeros(state + i):
-            status = read_state(states, state + i, &once, reader, error)
+            status = read_state(states, state + i, &once, loading, error)
     close_once(&once)
     states.inconsistent = status != VKRT_OK
     return status

@@ -92,8 +92,10 @@ class Mapper:
 
     def place(self, weight: WeightRead) -> tuple[Any, int]:
         """(buffer, offset in bytes) where the device reads a weight that was acquired."""
+        end = weight.offset + weight.nbytes + weight.tail
         for source, start, made in self._imports:
-            if source == weight.source and start <= weight.offset < start + made.size:
+            # Windows share a page where the first part of one begins behind the last of another.
+            if source == weight.source and start <= weight.offset and end <= start + made.size:
                 return made.buffer, weight.offset - start
         raise LookupError(f"{weight.name} was not acquired")
 

@@ -6,14 +6,15 @@ takes no staging, and come back through a small buffer. The core does it (`vkrt.
 """
 
 cimport cython
-from libc.errno cimport errno
 
 from vkrt.core cimport states as core
 from vkrt.core.error cimport Error
+from vkrt.core.loading cimport Loading, loading_by
 from vkrt.core.state_values cimport load_states, save_states
 from vkrt.memory.reader cimport Reader
 from vkrt.runtime.reading cimport check_reading
 from vkrt.vk.check cimport check_status
+from vkrt.vk.interruption cimport poll_interruption
 
 
 @cython.no_gc_clear
@@ -67,12 +68,14 @@ cdef class StateMemory:
         Args:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
         """
+        cdef Loading loading = loading_by(&reader.reader)
         cdef Error error
         cdef int status
+        loading.poll = poll_interruption
         reader._check_open()
         with nogil:
-            status = core.reset_states(&self.core, &reader.reader, &error)
-        check_reading(reader, status, &error, NULL, errno)
+            status = core.reset_states(&self.core, &loading, &error)
+        check_reading(reader, status, &error, &loading.failed, loading.number)
 
     def save(self):
         """The values, a bytearray for each state; the device is not at work."""

@@ -15,14 +15,13 @@ The core does it (`vkrt.core.weights`). The method at other sizes reads the same
 cimport cython
 from cpython.exc cimport PyErr_SetObject
 from libc.stdint cimport UINT64_MAX, uint64_t
-from libc.string cimport memset
 
 from vkrt.executable.weights import PrepackPlan
 
 from vkrt.core cimport weights as core
 from vkrt.core.error cimport VKRT_OK, Error
 from vkrt.core.handles cimport place_handle
-from vkrt.core.loading cimport Loading
+from vkrt.core.loading cimport Loading, loading_by
 from vkrt.runtime.pipelines cimport KernelTable
 from vkrt.runtime.reading cimport check_reading
 from vkrt.vk.check cimport check_status
@@ -114,13 +113,11 @@ cdef class Weights:
         cdef Rows rows = Rows((), prepack=self.prepack)
         cdef KernelTable kernels = self.pipelines.get_all(self.prepack.kernels)
         cdef uint64_t at_once = UINT64_MAX if on_progress is None else PROGRESS_BYTES
-        cdef Loading loading
+        cdef Loading loading = loading_by(&reader.reader)
         cdef Error error
         cdef int status
         told = (on_progress, self.copied_bytes)
-        memset(&loading, 0, sizeof(loading))
-        loading.reader, loading.poll, loading.data = &reader.reader, poll_interruption, <void*>told
-        loading.progress = tell
+        loading.poll, loading.progress, loading.data = poll_interruption, tell, <void*>told
         with nogil:
             status = core.write_weights(&self.core, &loading, at_once, &error)
             if status == VKRT_OK:
