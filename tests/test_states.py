@@ -207,6 +207,26 @@ def test_other_changes_of_buffers_are_refused(second, words):
         lower(description.graph("forward"), Target())
 
 
+@pytest.mark.parametrize("size", [4, 16])
+def test_a_buffer_of_other_sizes_is_none_of_dynamic_ones(size):
+    """The program says that the sizes of what it keeps change, and the delegate has others."""
+    blob = w.blob(w.graph(values=[w.vk_tensor([8]), w.vk_tensor([8])],
+                          chain=[w.call("aten.relu.default", 0, 1)], inputs=[0], outputs=[1]))
+    values = [w.tensor([8], memory=(1, 0)),
+              w.tensor([size], memory=(1, 32), buffer=1, _8=w.i8(1)),
+              w.tensor([size], memory=(1, 96))]
+    instructions = [w.union(1, w.Table({0: w.i32(0), 1: w.i32s(1, 2, 2)})),
+                    w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1)}))]
+    data = w.program([w.plan(values, inputs=[0], outputs=[2], operators=[("aten::relu", "out")],
+                             instructions=instructions, delegates=[w.delegate(0)],
+                             buffers=(0, 160))],
+                     segments=[blob, bytes(4 * size)],
+                     _6=w.tables(w.Table({0: w.u32(1), 1: w.Vector("Q", [0, 0])})))
+    with closing(Description(data)) as description, \
+            pytest.raises(vkrt.FormatError, match=rf"sizes \[8\], .*\[{size}\]"):
+        description.graph("forward")
+
+
 # Buffers that kernels outside of delegates change
 
 

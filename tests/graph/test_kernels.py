@@ -147,6 +147,18 @@ def test_results_of_sizes_that_change_are_as_those_of_the_operator():
     assert expand.outs[0].dtype == "float16" and convert.outs == (out,)
 
 
+@pytest.mark.parametrize("name", ["cat", "stack"])
+def test_tensors_in_a_list_of_none(name):
+    made, = nodes(f"aten::{name}.out", [[], 0], t(3))
+    with pytest.raises(FormatError):
+        operator(made.op).check(made)
+
+
+def test_an_optional_argument_may_be_left_out():
+    made, = nodes("aten::div.Scalar_mode_out", [t(3), 2], t(3))
+    operator(made.op).check(made)
+
+
 @pytest.mark.parametrize("name", kernels())
 def test_wrong_arguments_are_found_by_the_operators_rule(name):
     for args in ([], [None], ["text"] * 12, [[t(3)], -1, 2]):

@@ -52,6 +52,13 @@ def test_more_than_the_bound_at_every_size_contradicts_the_file():
         lower(rest_of_a_table(15), Target())
 
 
+def test_a_result_of_another_rank_contradicts_the_file():
+    x = Tensor((8,), "float32", dynamic_dims=(0,))
+    make = Maker(x)
+    with pytest.raises(FormatError, match=r"expected sizes \[8\], the file says \[2, 4\]"):
+        lower(make.finish(make.add("aten.relu.default", (x,), 2, 4)), Target())
+
+
 def test_what_no_input_changes_has_exactly_the_sizes_of_the_file():
     x = rows(16)
     make = Maker(x)

@@ -176,13 +176,15 @@ class _Search:
         """Notes the dimensions of outputs that have another size in a resolved graph."""
         self.outputs.update(
             (number, dim) for number, value in enumerate(self.graph.outputs)
-            if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
-            if other.outputs[number].sizes[dim] != size)
+            if isinstance(value, Tensor)
+            for dim, (size, now) in enumerate(zip(value.sizes, other.outputs[number].sizes))
+            if size != now)
 
 
 def _steps(size: int) -> list[int]:
-    """How much less than a size to try. A size that has to be a multiple of any number is an even
-    number of times that number, or an odd prime divides how many times."""
+    """How much less than a size to try. Where sizes have to be multiples of an unknown n, this one
+    is k * n. Half of it is a multiple too if k is even; otherwise one p-th less is, for an odd
+    prime p that divides k."""
     primes, left = [], size // (size & -size) if size else 1
     for number in itertools.count(3, 2):
         if number * number > left:

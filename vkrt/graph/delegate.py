@@ -143,8 +143,10 @@ class DelegateNodes:
 
     def _bounds_differ(self, inner: Tensor, outer: Tensor, outer_id: int) -> bool:
         """Whether a tensor with dynamic sizes has other bounds in the program than in the delegate:
-        the exporter works them out twice, once by intervals. `find_dynamic` finds the sizes."""
+        the exporter works them out twice, once by intervals. `find_dynamic` finds the sizes. A
+        buffer that is kept has fixed sizes."""
         return (inner.numel != outer.numel and inner.rank == outer.rank
+                and not self.builder.states.is_kept(outer_id)
                 and bool(getattr(self.builder.plan.values[outer_id], "dynamism", 0)))
 
     def _shaped(self, tensor: Tensor, sizes) -> Tensor:

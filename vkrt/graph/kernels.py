@@ -39,7 +39,7 @@ class Kernel:
         op: the operator's name.
         convert: "one": the arguments are converted to the dtype of the result; "chosen": so are all
             but the first argument, a condition; "common": the arguments are converted to one dtype,
-            the result keeps its own; "first", "own": they have their own. A result of which the
+            the result keeps its own; "own": they have their own. A result of which the
             operator says another dtype than the file is converted in all cases.
         arguments: makes the operator's arguments from the kernel's.
         suits: whether the device is to run the operator with these arguments. If not, the host's

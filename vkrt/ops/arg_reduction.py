@@ -62,7 +62,7 @@ def _arg(cx, node, x, dim, keepdim):
 
 
 @op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=extreme_and_index_sizes,
-    dtypes=FIRST, further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
+    dtypes=FIRST, further=(INT32,), kernels="aten::{0}.dim_{0}")
 def _both(cx, node, x, dim, keepdim):
     values, indices = node.outs
     minimum = node.op == "aten.min.dim"

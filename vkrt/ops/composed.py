@@ -39,7 +39,8 @@ def filled(cx, number: float, dtype: str) -> Tensor:
 
 # A rounded quotient has the tensor's dtype or that of the number, any other quotient is a float.
 _ROUNDED = DtypeRule(
-    lambda args: (QUOTIENT if args[2] is None else WITH_NUMBERS).allowed(args), "one")
+    lambda args: (WITH_NUMBERS if args[2:] and args[2] is not None else QUOTIENT).allowed(args),
+    "one")
 
 
 @op("aten.div.Scalar_mode", "self:T other:n rounding_mode:s?",

@@ -139,7 +139,7 @@ def _of_rows(sizes):
     of the kernel; nothing reads them."""
     def rule(x, scale, zero, weight, sums, *others):
         groups = others[-1]
-        return sizes(x, scale, zero, weight, (groups,) if sums == (weight[0], groups) else sums,
+        return sizes(x, scale, zero, weight, (groups,) if sums == (*weight[:1], groups) else sums,
                      *others)
     return rule
 

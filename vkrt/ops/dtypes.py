@@ -63,7 +63,7 @@ def _promoted(args: Sequence[Any]) -> frozenset[str]:
     0-d tensors have it. A delegate may have 0-d tensors as 1-d ones, so each dtype of the category
     may be right."""
     dtypes = {tensor.dtype for tensor in _tensors(args)}
-    highest = max(map(_category, dtypes))
+    highest = max(map(_category, dtypes), default=0)
     return frozenset(dtype for dtype in dtypes if _category(dtype) == highest)
 
 
@@ -93,7 +93,7 @@ FLOAT_OF_ELEMENTS = DtypeRule(
 CHOSEN = DtypeRule(lambda args: _promoted(args[1:]), "chosen")
 
 
-@_rule("first")
+@_rule("own")
 def FIRST(args):
     """The dtype of the first tensor, whatever dtypes other tensors (indices, a source) have."""
     return frozenset({_tensors(args)[0].dtype})

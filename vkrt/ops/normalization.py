@@ -159,7 +159,7 @@ def _rms_norm_dims(node: Node) -> range:
 
 @op("et_vk.rms_norm.default", "input:T weight:T eps:f",
     sizes=lambda x, weight, _: (broadcast_sizes(x, weight),), dtypes=ONE_FLOAT,
-    rows=except_along(_rms_norm_dims))
+    rows=except_along(_rms_norm_dims), broadcasts="input weight")
 def _rms_norm(cx, node, x, weight, epsilon):
     """Over the last dimension."""
     out = node.outs[0]

@@ -169,7 +169,8 @@ class Operator:
         return (allowed, *further)[:count]
 
     def kernel_dtypes(self, args: Sequence[Any], count: int) -> tuple[Allowed, ...]:
-        """The same for arguments that nothing has read; raises what `read` raises, too."""
+        """The same for arguments that nothing has read. Raises a FormatError where they are not
+        what the schema says."""
         self.schema.read(args)
         return self.result_dtypes(args, count)
 

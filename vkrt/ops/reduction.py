@@ -165,6 +165,8 @@ def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | int | None
     dtype = out.dtype if out.dtype in ("float32", "float16") else "int32"
     over, keepdim = _chosen(x.rank, dims), bool(keepdim)
     source = cx.read(x)
+    if out.dtype == "bool":  # of the truth of each element, as PyTorch has it
+        source = convert(cx, source, "bool")
     if is_float(source.dtype) != is_float(dtype) or source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, dtype)
     if x.numel == 0:

@@ -50,7 +50,7 @@ def _is_short_put(args: Sequence[Any]) -> bool:
 
 @op("aten.index_put.default", "self:T indices:[T.int32?] values:T accumulate:b?",
     sizes=index_put_sizes, dtypes=FIRST, kernels="aten::{}.out aten::index_put_",
-    convert="first", suits=_is_short_put, indices=indices_by_dimension)
+    suits=_is_short_put, indices=indices_by_dimension)
 def _index_put(cx, node, x, indices, values, accumulate):
     """Puts rows if dimensions are left behind the indices, else elements (`vkrt.ops.indexing`)."""
     out = node.outs[0]
@@ -105,18 +105,18 @@ _SHORT = short_lines(LONGEST, 2)
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    convert="first", suits=_SHORT, indices=indices_along)
+    suits=_SHORT, indices=indices_along)
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    convert="first", suits=_SHORT, indices=indices_along)
+    suits=_SHORT, indices=indices_along)
 def _scatter(cx, node, x, dim, index, elements):
     _put(cx, node.outs[0], x, dim, index, elements)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, convert="first", suits=_SHORT, indices=indices_along)
+    dtypes=FIRST, suits=_SHORT, indices=indices_along)
 @op("aten.scatter_reduce.two",
     "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
-    convert="first", indices=indices_along)
+    indices=indices_along)
 def _scatter_reduce(cx, node, x, dim, index, source, reduce="add", include_self=True):
     _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
 

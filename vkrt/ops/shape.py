@@ -204,12 +204,12 @@ def flip_sizes(x, dims):
 
 @op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST)
 def _flip(cx, node, x, dims):
-    flipped = {wrap(d, x.rank) for d in dims}
+    flipped = {wrap(d, x.rank) for d in dims} if x.rank else set()
     source = cx.operand(x, node.outs[0].dtype)
     order, dims = source.order, source.dims()
     copy_strided(cx, cx.write(node.outs[0], order), source,
                  [(dims[d][0], -dims[d][1] if d in flipped else dims[d][1]) for d in order],
-                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped if dims))
+                 sum((dims[d][0] - 1) * dims[d][1] for d in flipped))
 
 
 # Elements by their numbers

@@ -34,20 +34,20 @@ def topk_sizes(x, k, dim, _largest, _sorted):
 
 
 @op("aten.sort.default", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::sort.values", convert="own", suits=short_lines(LONGEST))
+    further=(INT32,), kernels="aten::sort.values", suits=short_lines(LONGEST))
 def _sort(cx, node, x, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?",
     sizes=lambda x, _stable, *order: sort_sizes(x, *order), dtypes=FIRST, further=(INT32,),
-    kernels="aten::sort.values_stable", convert="own", suits=short_lines(LONGEST))
+    kernels="aten::sort.values_stable", suits=short_lines(LONGEST))
 def _stable_sort(cx, node, x, _stable, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.topk.default", "self:T k:i dim:i? largest:b? sorted:b?", sizes=topk_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::topk.values", convert="own", suits=short_lines(LONGEST))
+    further=(INT32,), kernels="aten::topk.values", suits=short_lines(LONGEST))
 def _topk(cx, node, x, _k, dim, largest, _sorted):
     _ordered(cx, node.outs, x, dim, largest is not False)
 

@@ -72,8 +72,9 @@ class MemoryReport:
             has memory of its own.
         spilled: of host memory in which activations wait; not device memory, and in no peak.
         planned_peak: predicted before anything was allocated. If dynamic shapes need more than was
-            found when the method was loaded, this becomes what they need, before it is allocated,
-            and a note says so.
+            found when the method was loaded, this becomes what they need, before it is allocated.
+            It also becomes what the arena keeps for earlier sizes within a budget. A note says
+            so.
         measured_peak: the most that was allocated at once.
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
@@ -145,7 +146,7 @@ class MemoryReport:
             for kind in ("map", "shared", "direct", "stream"))
 
     def grew(self, nbytes: int, why: str) -> None:
-        """Notes that activations will need more than was planned, before they are allocated."""
+        """Notes that activations take more than was planned."""
         self.activations += nbytes
         self.planned_peak = max(self.planned_peak, self._run_bytes)
         self.notes.append(why)

@@ -106,13 +106,13 @@ SAMPLES = [
     _norm((1, 64)), _norm((1, 1, 576)), _norm((2, 5, 37)), _norm((300, 12)), _norm((3, 2, 2, 50)),
     _norm((7,)), _norm((1, 1)), _norm((1, 9000)), _norm((40, 33), constants=()),
     _norm((5, 18), constants=()), _norm((0, 8)), _norm((2, 0), half=False),
-    # Rows of zeros, and those whose squares leave what a half, or a float's mean, holds well.
     # What the exporter takes for the weight: a number, a gate, and what has more sizes than rows
     *(Sample("et_vk.rms_norm.default", [normal(*sizes), normal(*weight, seed=1), 1e-5], rms_norm,
              constants=constants, rtol=RTOL, name=f"{by(sizes)}-times-{by(weight)}-{constants}")
       for sizes, weight in (((4, 18), ()), ((4, 18), (1,)), ((3, 5, 18), (3, 5, 18)),
                             ((3, 1, 7), (2, 1, 5, 7)), ((3, 5, 1), (6,)), ((), ()))
       for constants in ((), (1,))),
+    # Rows of zeros, and those whose squares leave what a half, or a float's mean, holds well.
     _norm((3, 20), zeros=True), _norm((4, 60), scale=1000.0),
     _norm((4, 60), scale=1e-4, half=False),
     _pairs(1, 5, 4, 2, 16), _pairs(1, 1, 9, 3, 64), _pairs(2, 3, 2, 2, 10), _pairs(1, 4, 1, 1, 2),

@@ -133,6 +133,13 @@ SAMPLES = [
              reduced(FUNCTIONS[f"{name}.default"]), name=f"{dtype} {dims}")
       for name in ("amax", "amin") for dtype, low in (("int8", -100), ("uint8", 3))
       for dims in ([1], [0, 2])),
+    *(Sample(f"aten.{name}.default", [integers(3, 5, 7) > 5, [1], False],
+             reduced(FUNCTIONS[f"{name}.default"]), name="bool") for name in ("amax", "amin")),
+    # Whether an element is not 0, or all are not, though the sum and the product are.
+    Sample("aten.sum.dim_IntList", [np.array([[1, -1], [0, 0]], np.int32), [1], False, None],
+           [np.array([True, False])], dtype="bool", name="of truth"),
+    Sample("aten.prod.dim_int", [np.array([[0.5, 0.25], [1, 0]], np.float32), 1, False, None],
+           [np.array([True, False])], dtype="bool", name="of truth"),
     Sample("aten.sum.dim_IntList", [integers(3, 5, 7) > 0, [2], False, None],
            reduced(np.sum), dtype="int32", name="bool"),
     *(arg_sample(name, normal(2, 6, 5, 7), dim, keepdim)
