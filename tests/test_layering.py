@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "vkrt"
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent / "vkrt"
 
 # From the top down; a package imports those of lower lines.
 LINES = (
@@ -139,3 +141,18 @@ def test_the_check_sees_imports(tmp_path):
                       "from vkrt.core cimport (\n    a as b,\n    c,\n)\ncimport vkrt.ops\n")
     assert imports_of(cython) == {"vkrt.vk.device.Device", "vkrt.vk.device.open", "vkrt.graph",
                                   "vkrt.core.a", "vkrt.core.c", "vkrt.ops"}
+
+
+def test_what_tests_import_from_each_other_is_there():
+    """Pytest would say it only where it collects the file."""
+    texts = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
+    names: dict[str, set[str]] = {}  # two modules may have one name
+    for path, text in texts.items():
+        names.setdefault(path.stem, set()).update(
+            symtable.symtable(text, str(path), "exec").get_identifiers())
+    imports = [(path.name, node.module, alias.name) for path, text in texts.items()
+               for node in ast.walk(ast.parse(text))
+               if isinstance(node, ast.ImportFrom) and node.module in names
+               for alias in node.names]
+    assert len(imports) > 500
+    assert [each for each in imports if each[2] not in names[each[1]]] == []

@@ -5,7 +5,8 @@ import pytest
 from graph_maker import Nodes, graph_of, graph_of_node, value
 from harness import normal
 from small_graphs import kernels, result_of
-from test_fusing_parts import attention, error, expected
+from support import relative_l2
+from test_fusing_parts import attention, expected
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering import lowering
@@ -83,6 +84,6 @@ def test_results_are_the_same_bits(sizes, device, monkeypatch):
     graph = attention(*sizes)
     array = normal(*sizes[:2], 3 * sizes[2] * sizes[3])
     found = result_of(graph, array, "texel", device)
-    assert error(found, expected(array, *sizes[2:])) < 1e-6
+    assert relative_l2(found, expected(array, *sizes[2:])) < 1e-6
     monkeypatch.setattr(lowering, "costly_parts", lambda *_: set())
     np.testing.assert_array_equal(found, result_of(graph, array, "texel", device))
