@@ -75,8 +75,10 @@ class ModuleSource:
                 text = re.sub(r"\$(.*?)\$", lambda found: self._layer(found[1]),
                               template.format_map(fields_of(self, x)))
                 value = eval(text, {**NAMES, "self": self.module, **self.values})
-                found = value if isinstance(value, (tuple, list)) else [value]
-                assert 0 < len(found) < 6 and all(map(self._is_good, found))
+                is_list = isinstance(value, (tuple, list))
+                found = value if is_list else [value]
+                # The exporter refuses a list of one.
+                assert is_list < len(found) < 6 and all(map(self._is_good, found))
             except (RuntimeError, ValueError, IndexError, TypeError, AssertionError,
                     AttributeError, NotImplementedError):
                 for name in set(self.layers) - set(before):
@@ -84,8 +86,7 @@ class ModuleSource:
                     del self.layers[name]
             else:
                 made = [f"v{len(self.values) + index}" for index in range(len(found))]
-                end = "," if isinstance(value, (tuple, list)) else ""
-                self.lines.append(f"{', '.join(made)}{end} = {text}")
+                self.lines.append(f"{', '.join(made)} = {text}")
                 self.values.update(zip(made, found))
                 return
 
