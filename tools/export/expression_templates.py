@@ -84,7 +84,7 @@ TEMPLATES = {
         torch.max({x}, {dim}); torch.min({x}, {dim}); torch.max({x}, {dim}, keepdim=True)[0];
         torch.sort({x}, {dim}, descending={flag}); torch.argsort({x}, dim={dim}, stable=True);
         torch.topk({distinct}, 2, {dim}); torch.topk({x}, 2, {dim})[0];
-        torch.topk({x}, 1, {dim}, largest=False)[0]; torch.kthvalue({x}, 1, {dim});
+        torch.topk({x}, 1, {dim}, largest=False)[0]; torch.kthvalue({distinct}, 1, {dim});
         torch.cummax({x}, {dim})[0]"""),
     "reduction": (1, """{x}.sum({dims}, keepdim={flag}); {x}.mean({dims}, keepdim={flag});
         {x}.amax({dims}, {flag}); {x}.amin({dims}, keepdim={flag}); {x}.sum(); {x}.mean();
