@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Make random small language models, for tools/check/texts.py.
+"""Export random small language models, for tools/check/texts.py.
 
     python tools/export/random_texts.py FOLDER [--first 0] [--count 10]
 
 Each number is a transformer of one to three layers with random weights and sizes: two of three are
 ExecuTorch's own, with weights of floats or of 4 bits, with its operators for caches and attention;
 one is written in plain PyTorch, with caches that are changed at the places of the tokens. FOLDER
-gets a NAME.pte for each, and a NAME.npz with a text (`tokens`) and what eager PyTorch's logits are
-behind each of its tokens (`ref`). A model that ExecuTorch does not export is a line on the output.
+gets a textNUMBER.pte for each, and a textNUMBER.npz with a text (`tokens`) and what eager PyTorch's
+logits are behind each of its tokens (`ref`). A model that ExecuTorch does not export is a line on
+the output.
 
 Needs the same as tools/export/models.py.
 """
 
-import argparse
+import copy
 import random
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,61 +23,67 @@ import torch.nn.functional as F
 from checkpoint import quantized
 from exporting import lower, run_eager
 from language import lower_language, transformer, with_operators
+from random_programs import export_numbers
 from torch import nn
 
 
 class Block(nn.Module):
-    """Attention over caches of the keys and values of all places, and an MLP."""
+    """Attention over caches of the keys and values of all places, and an MLP.
 
-    def __init__(self, chance, width, heads, shared, size, places, norm):
+    Args:
+        kept: heads of keys and values.
+        size: elements of a head.
+        norm: the class of the norms.
+    """
+
+    def __init__(self, chance, width, heads, kept, size, places, norm):
         super().__init__()
-        self.size, self.heads, self.shared = size, heads, shared
-        self.queries = nn.Linear(width, heads * size, bias=chance.random() < 0.3)
-        self.keys, self.values = (nn.Linear(width, shared * size, bias=False) for _ in range(2))
-        self.out = nn.Linear(heads * size, width, bias=False)
-        self.norms = nn.ModuleList(norm(width) for _ in range(2))
         hidden = chance.choice((32, 64, 96))
+        self.heads, self.size = heads, size
+        self.q, self.out = (nn.Linear(width, heads * size, bias=chance.random() < 0.3),
+                            nn.Linear(heads * size, width, bias=False))
+        self.k, self.v = (nn.Linear(width, kept * size, bias=False) for _ in range(2))
+        self.norms = nn.ModuleList(norm(width) for _ in range(2))
         self.gate, self.up = nn.Linear(width, hidden), nn.Linear(width, hidden)
         self.down, self.is_gated = nn.Linear(hidden, width), chance.random() < 0.6
-        # Whether heads come before places in the caches, how these are changed, how attention is
-        # written
-        self.heads_first = chance.random() < 0.6
-        self.copies, self.is_whole = chance.random() < 0.5, chance.random() < 0.5
-        sizes = (1, shared, places, size) if self.heads_first else (1, places, shared, size)
-        for name in ("old_keys", "old_values"):
-            self.register_buffer(name, torch.zeros(sizes))
+        # Whether heads come before places in the caches; index_copy_ or an assignment changes them
+        self.heads_first, self.copies = chance.random() < 0.6, chance.random() < 0.5
+        self.is_one_operator = chance.random() < 0.5  # attention
+        sizes = (1, kept, places, size) if self.heads_first else (1, places, kept, size)
+        self.register_buffer("keys", torch.zeros(sizes))
+        self.register_buffer("values", torch.zeros(sizes))
 
-    def turned(self, x, places):
+    def rotated(self, x, places):
         half = self.size // 2
         angles = places[:, None].float() * (100.0 ** (-torch.arange(half) / half))
         first, second = x[..., :half], x[..., half:]
         return torch.cat([first * angles.cos() - second * angles.sin(),
                           second * angles.cos() + first * angles.sin()], -1)
 
-    def kept(self, cache, new, places):
-        dim = 2 if self.heads_first else 1
+    def cached(self, cache, new, places):
+        """All places of a cache with the new ones, for each head of the queries."""
         new = new if self.heads_first else new.transpose(1, 2)
         if self.copies:
-            cache.index_copy_(dim, places, new)
+            cache.index_copy_(2 if self.heads_first else 1, places, new)
         elif self.heads_first:
             cache[:, :, places] = new
         else:
             cache[:, places] = new
-        found = cache if self.heads_first else cache.transpose(1, 2)
-        return found.repeat_interleave(self.heads // self.shared, 1)
+        cache = cache if self.heads_first else cache.transpose(1, 2)
+        return cache.repeat_interleave(self.heads // cache.shape[1], 1)
 
     def forward(self, x, places, mask):
-        y, count = self.norms[0](x), x.shape[1]
-        q, k, v = (layer(y).view(1, count, -1, self.size).transpose(1, 2)
-                   for layer in (self.queries, self.keys, self.values))
-        q = self.turned(q, places)
-        k = self.kept(self.old_keys, self.turned(k, places), places)
-        v = self.kept(self.old_values, v, places)
-        if self.is_whole:
+        y = self.norms[0](x)
+        q, k, v = (layer(y).unflatten(-1, (-1, self.size)).transpose(1, 2)
+                   for layer in (self.q, self.k, self.v))
+        q = self.rotated(q, places)
+        k = self.cached(self.keys, self.rotated(k, places), places)
+        v = self.cached(self.values, v, places)
+        if self.is_one_operator:
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         else:
             mixed = torch.softmax(q @ k.transpose(-1, -2) / self.size**0.5 + mask, -1) @ v
-        x = x + self.out(mixed.transpose(1, 2).reshape(1, count, -1))
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
         y = self.norms[1](x)
         hidden = F.silu(self.gate(y)) * self.up(y) if self.is_gated else F.gelu(self.gate(y))
         return x + self.down(hidden)
@@ -86,16 +92,15 @@ class Block(nn.Module):
 class Plain(nn.Module):
     """Logits of tokens at places, of the last token or of all of them."""
 
-    def __init__(self, chance, places):
+    def __init__(self, chance, words, places):
         super().__init__()
         heads, size = chance.choice((1, 2, 4)), chance.choice((4, 6, 8, 16))
-        shared = chance.choice([n for n in (1, 2, 4) if heads % n == 0])
+        kept = chance.choice([n for n in (1, 2, 4) if heads % n == 0])
         width, norm = chance.choice((32, 64)), chance.choice((nn.LayerNorm, nn.RMSNorm))
-        self.places, self.words = places, chance.choice((21, 40, 64, 97))
-        self.embedding = nn.Embedding(self.words, width)
-        self.blocks = nn.ModuleList(Block(chance, width, heads, shared, size, places, norm)
+        self.places, self.embedding = places, nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Block(chance, width, heads, kept, size, places, norm)
                                     for _ in range(chance.randrange(1, 4)))
-        self.norm, self.head = norm(width), nn.Linear(width, self.words, bias=False)
+        self.norm, self.head = norm(width), nn.Linear(width, words, bias=False)
         self.of_last = chance.random() < 0.5
         self.unseen = chance.choice((-1e9, -torch.inf, -30000.0))
 
@@ -109,26 +114,16 @@ class Plain(nn.Module):
         return self.head(x[:, -1] if self.of_last else x)
 
 
-def plain(number, chance):
-    """A function that makes the model, one that exports it, its words, and places of a text."""
-    places, is_dynamic = chance.randrange(10, 40), chance.random() < 0.8
-    seed = chance.random()
-
-    def make():
-        torch.manual_seed(number)
-        return Plain(random.Random(seed), places).eval()
-
-    def export(model):
-        count = 4 if is_dynamic else 1
-        dim = torch.export.Dim("count", min=1, max=places - 1)
-        with torch.no_grad():
-            return lower(model, (torch.zeros(1, count, dtype=torch.long), torch.arange(count)),
-                         ({1: dim}, {0: dim}) if is_dynamic else None)
-
-    return make, export, make().words, places
+def plain(chance, places, is_dynamic):
+    """A model, a function that exports it, and the number of its words."""
+    words, count = chance.choice((21, 40, 64, 97)), 4 if is_dynamic else 1
+    dim = torch.export.Dim("count", min=1, max=places - 1)
+    inputs = (torch.zeros(1, count, dtype=torch.long), torch.arange(count))
+    shapes = ({1: dim}, {0: dim}) if is_dynamic else None
+    return Plain(chance, words, places).eval(), lambda m: lower(m, inputs, shapes), words
 
 
-def llama(number, chance):
+def llama(chance, places, is_dynamic):
     """The same of ExecuTorch's transformer."""
     weights = chance.choice(("none", "none", "4w", "8da4w"))
     sizes = (2, 16), (4, 8), (4, 16), (8, 12), (8, 8), (2, 48)
@@ -140,51 +135,30 @@ def llama(number, chance):
     config = {"dim": heads * size, "n_layers": chance.randrange(1, 4), "n_heads": heads,
               "n_kv_heads": chance.choice([n for n in range(1, heads + 1) if heads % n == 0]),
               "vocab_size": words, "hidden_dim": chance.choice((64, 96, 160)),
-              "attention_qkv_bias": chance.random() < 0.3, "use_hf_rope": chance.random() < 0.3}
-    if chance.random() < 0.25:
-        config |= {"use_qk_norm": True, "qk_norm_before_rope": chance.random() < 0.7}
-    places, is_dynamic = chance.randrange(9, 45), chance.random() < 0.8
+              "attention_qkv_bias": chance.random() < 0.3, "use_hf_rope": chance.random() < 0.3,
+              "use_qk_norm": chance.random() < 0.25, "qk_norm_before_rope": chance.random() < 0.7}
     options = SimpleNamespace(quantize=weights, group=32,
                               embedding=weights != "none" and chance.random() < 0.5)
-
-    def make():
-        torch.manual_seed(number)
-        return with_operators(quantized(transformer(config, places, is_dynamic), options))
-
     constants = {"get_max_seq_len": places, "get_max_context_len": places, "use_kv_cache": True}
-    return make, lambda model: lower_language(model, places, is_dynamic, constants), words, places
+    model = with_operators(quantized(transformer(config, places, is_dynamic), options))
+    return model, lambda m: lower_language(m, places, is_dynamic, constants), words
 
 
-def make(number):
-    """The program of a number, a text, and the logits behind each of its tokens."""
+def make(number, folder):
+    """Writes the program of a number, a text, and the logits behind each of its tokens."""
     chance = random.Random(number)
-    build, export, words, places = (plain if number % 3 == 2 else llama)(number, chance)
-    tokens = np.array([chance.randrange(words) for _ in range(places)])
-    model = build()
-    logits = [run_eager(model, (torch.tensor([[token]]), torch.tensor([place])))[0]
-              for place, token in enumerate(tokens)]
+    torch.manual_seed(number)
+    places, is_dynamic = chance.randrange(10, 45), chance.random() < 0.8
+    model, export, words = (plain if number % 3 == 2 else llama)(chance, places, is_dynamic)
     # Runs change the caches, which are to be zero in the program.
-    return export(build()), tokens, np.array([found.reshape(-1) for found in logits])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10)
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for number in range(options.first, options.first + options.count):
-        try:
-            pte, tokens, logits = make(number)
-        except Exception as error:
-            print(f"{number}: {type(error).__name__}: {error}".splitlines()[0], flush=True)
-            continue
-        path = options.folder / f"text{number}.pte"
-        path.write_bytes(pte)
-        np.savez_compressed(path.with_suffix(".npz"), tokens=tokens, ref=logits)
-        print(f"{path.name}: {len(pte)} bytes", flush=True)
+    eager = copy.deepcopy(model)
+    with torch.no_grad():
+        (folder / f"text{number}.pte").write_bytes(export(model))
+    tokens = np.array([chance.randrange(words) for _ in range(places)])
+    logits = [run_eager(eager, (torch.tensor([[token]]), torch.tensor([place])))[0].reshape(-1)
+              for place, token in enumerate(tokens)]
+    np.savez_compressed(folder / f"text{number}.npz", tokens=tokens, ref=np.array(logits))
 
 
 if __name__ == "__main__":
-    main()
+    export_numbers(__doc__.splitlines()[0], make, 10)
