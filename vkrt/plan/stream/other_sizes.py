@@ -59,5 +59,5 @@ def submissions_at(stream: StreamPlan, placements: Placements, base: CommandList
                 f"{placements.weight_table[i].name} is read in submission {found[0]} to "
                 f"{found[-1]} of {len(starts)} at these sizes, and on the device in {needed[i]} to "
                 f"{released[i]}: it cannot be streamed. Load the program with a larger "
-                "memory_budget, so that it need not be")
+                "memory_budget, and not with weights='stream', so that it need not be")
     return tuple(zip(starts, (*starts[1:], len(work.steps))))
