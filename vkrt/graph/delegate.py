@@ -133,25 +133,25 @@ class DelegateNodes:
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
             raise FormatError(f"{self.label}: input value {value_id} is {type(inner).__name__}, "
                               f"the call passes {type(outer).__name__}; expected tensors")
-        bounds_differ = self._bounds_differ(inner, outer, outer_id)
-        if inner.numel != outer.numel and not bounds_differ:
+        if not self._agree(inner, outer, outer_id):
             raise FormatError(f"{self.label}: input value {value_id} has sizes "
                               f"{list(inner.sizes)}, the call passes {list(outer.sizes)}")
         entered = self.builder.convert(outer, inner.dtype)
         self.builder.adopted.add(entered)
-        self.local[value_id] = entered if bounds_differ else self._shaped(entered, inner.sizes)
+        self.local[value_id] = self._shaped(entered, inner.sizes)
 
-    def _bounds_differ(self, inner: Tensor, outer: Tensor, outer_id: int) -> bool:
-        """Whether a tensor with dynamic sizes has other bounds in the program than in the delegate:
-        the exporter works them out twice, once by intervals. `find_dynamic` finds the sizes. A
-        buffer that is kept has fixed sizes."""
-        return (inner.numel != outer.numel and inner.rank == outer.rank
-                and not self.builder.states.is_kept(outer_id)
-                and bool(getattr(self.builder.plan.values[outer_id], "dynamism", 0)))
+    def _agree(self, inner: Tensor, outer: Tensor, outer_id: int) -> bool:
+        """Whether a tensor of the delegate may be one of the program: it has as many elements, or
+        dynamic sizes with other bounds, as the exporter works them out twice, once by intervals
+        (`find_dynamic` finds the sizes). A state has fixed sizes."""
+        return inner.numel == outer.numel or (
+            inner.rank == outer.rank and not self.builder.states.is_kept(outer_id)
+            and bool(getattr(self.builder.plan.values[outer_id], "dynamism", 0)))
 
     def _shaped(self, tensor: Tensor, sizes) -> Tensor:
-        """The tensor with the sizes that the delegate has for it (a 0-d one may be 1-d outside)."""
-        if tensor.sizes == sizes:
+        """The tensor with the sizes that the delegate has for it (a 0-d one may be 1-d outside);
+        itself where its bounds are others."""
+        if tensor.sizes == sizes or tensor.numel != math.prod(sizes):
             return tensor
         result = Tensor(sizes, tensor.dtype, tensor.host_dtype, None, tensor.name)
         self.builder.add("aten.view_copy.default", (tensor, self._view_sizes(tensor, sizes)),
@@ -281,12 +281,11 @@ class DelegateNodes:
         outer = self.builder.values[outer_id]
         self.builder.made.add(outer_id)
         if isinstance(inner, Tensor) and isinstance(outer, Tensor):
-            bounds_differ = self._bounds_differ(inner, outer, outer_id)
-            if inner.numel != outer.numel and not bounds_differ:
+            if not self._agree(inner, outer, outer_id):
                 raise FormatError(f"{self.label}: output value {value_id} has sizes "
                                   f"{list(inner.sizes)}, the program's tensor "
                                   f"{list(outer.sizes)}")
-            inner = inner if bounds_differ else self._shaped(inner, outer.sizes)
+            inner = self._shaped(inner, outer.sizes)
             if inner.constant is None:
                 inner.host_dtype = outer.host_dtype
                 self.builder.adopted.add(inner)

@@ -110,7 +110,7 @@ _MAX_DTYPES = replace(ONE_NUMBER, convert="own")
 @op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),
     dtypes=_MAX_DTYPES, kernels="", rows=ROWS)
 @op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),) * 2,
-    dtypes=_MAX_DTYPES, further=(INT32,), convert="own", rows=ROWS)
+    dtypes=_MAX_DTYPES, further=(INT32,), rows=ROWS)
 def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
     writes = [node.outs[0], *filter(cx.used, node.outs[1:])]

@@ -24,8 +24,8 @@ from vkrt.ops.attributes import (
 from vkrt.ops.dtypes import FLOATS
 from vkrt.ops.matmul_strided import rows_in
 from vkrt.ops.strided import PERMUTATIONS, RESHAPES
-from vkrt.passes.matching import Uses, alike, arguments, is_sound
-from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.passes.matching import Uses, alike, arguments
+from vkrt.passes.rewrite import Pass, Rewrite, are_right
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -102,7 +102,7 @@ def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node
         node = rewrite.graph.nodes[reader]
         if (node.op not in RESHAPES | PERMUTATIONS or not rewrite.is_free(reader)
                 or len(node.outs) != 1 or not alike(node.outs[0])
-                or node.outs[0].dtype != tensor.dtype or not is_sound(node)):
+                or node.outs[0].dtype != tensor.dtype or not are_right(rewrite.graph, [node])):
             break
         views.append(node)
         places.append(reader)

@@ -8,7 +8,7 @@ from typing import Any
 from vkrt.errors import VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.registry import known, operator
+from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor
 
 
@@ -66,26 +66,13 @@ def takes_activation(node: Node, activation: str | None) -> bool:
     return activation in (declared(node, "takes_activation") or ())
 
 
-# What reading arguments and working out sizes may raise where a file says anything
-WRONG = (VkrtError, ArithmeticError, LookupError, TypeError, ValueError)
-
-
-def is_sound(node: Node) -> bool:
-    """Whether arguments and results are what the operator says; checks report later if not."""
-    try:
-        known(node.op).check(node)
-    except WRONG:
-        return False
-    return True
-
-
 def arguments(node: Node) -> dict[str, Any] | None:
     """A node's arguments by their names; None if they are wrong, which checks report later."""
     found = operator(node.op)
     assert found is not None  # else it would not be part of a chain
     try:
         read = found.read(node.args)
-    except WRONG:
+    except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     names = [parameter.name for parameter in found.schema.parameters if parameter.kind != "-"]
     return dict(zip(names, read, strict=True))
