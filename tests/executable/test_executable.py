@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 
 import pytest
+from dealing import STORAGES
 from program_samples import (
     changed,
     executable_of,
@@ -33,7 +34,6 @@ from vkrt.lowering.lowering import lower
 from vkrt.work.tensor import Tensor
 
 PROGRAMS = sorted({path for folder in model_folders() for path in folder.rglob("*.pte")})
-STORAGES = ("texel", "buffer", "texture3d")
 # As many files as a program may have here
 SOURCES = 8
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from checked_network import CheckedNetwork
+from dealing import STORAGES
 from harness import HALF_TOLERANCE
 from in_numpy import graph_in_numpy, is_in_numpy
-from networks import PREFERENCES, STORAGES, Network, dynamic, halve, inputs_of, loaded
+from networks import PREFERENCES, Network, dynamic, halve, inputs_of, loaded
 from support import relative_l2
 
 from vkrt.dynamic.resolve import resolve
@@ -42,8 +43,8 @@ def check(number: int, make: Callable[[int], Network], device: Any) -> tuple[flo
     _, least = loads.measure(prefer, storage, weights=weights, memory_budget="smallest")
     assert least <= whole, f"{least} bytes as few as possible, and {whole} without a budget"
     budget = loads.chance.randint(least, whole)
-    _, kept = loads.measure(prefer, storage, weights=weights, memory_budget=budget)
-    assert kept <= budget, f"{kept} bytes, with a budget of {budget}"
+    _, planned = loads.measure(prefer, storage, weights=weights, memory_budget=budget)
+    assert planned <= budget, f"{planned} bytes, with a budget of {budget}"
     return loads.worst, taken[-1] < taken[0]
 
 

@@ -107,7 +107,7 @@ class Quantized(Network):
             self.real, self.is_exact = "float16", False
         return self.quantize(self.x)
 
-    def kept(self, *key, make) -> list:
+    def reused(self, *key, make) -> list:
         """What `make` gives, or, sometimes, what it gave for the same key: layers that share their
         weights."""
         if key not in self.made or self.chance.random() < 0.7:
@@ -194,7 +194,7 @@ class Quantized(Network):
         suffix = {"depthwise": "_dw", "transposed": "_transposed"}.get(kind, "")
         if kind == "pointwise" and stride == [1, 1] and padding == [0, 0] and chance.random() < 0.7:
             suffix = "_pw"
-        weight = self.kept(suffix == "_dw", outputs, inputs, groups, *kernel, make=make)
+        weight = self.reused(suffix == "_dw", outputs, inputs, groups, *kernel, make=make)
         return self.product(f"et_vk.q8ta_conv2d{suffix}.default", x, *weight, kernel, stride,
                             padding, *extra, dilation, groups, act)
 
@@ -206,7 +206,7 @@ class Quantized(Network):
         row = math.prod(x.sizes[:-1]) == 1
         op = "q8ta_linear_gemv" if row and self.chance.random() < 0.5 else "q8ta_linear"
         return self.product(f"et_vk.{op}.default", x,
-                            *self.kept(columns, x.sizes[-1], make=make),
+                            *self.reused(columns, x.sizes[-1], make=make),
                             self.chance.choice(("none", "relu")))
 
     def layer_of_floats(self, x: Tensor, columns: int) -> Tensor:
@@ -264,8 +264,8 @@ def _image_step(net: Quantized, x: Tensor, made: list[Tensor], dynamic: bool) ->
     """One more quantized image, made of the last one and others."""
     chance = net.chance
     same = [y for y in made if y.dtype == "int8" and y.sizes == x.sizes]
-    beside = [y for y in made if y.dtype == "int8" and y.sizes[2:] == x.sizes[2:]
-              and y.sizes[0] == x.sizes[0]]
+    joinable = [y for y in made if y.dtype == "int8" and y.sizes[2:] == x.sizes[2:]
+                and y.sizes[0] == x.sizes[0]]
     kind = chance.randrange(20)
     if kind < 6:
         return net.convolve(x)
@@ -277,11 +277,11 @@ def _image_step(net: Quantized, x: Tensor, made: list[Tensor], dynamic: bool) ->
         pooled = net.node("aten.max_pool2d.default", net.dequantize(x), *window, [1, 1], False)
         return net.quantize(pooled, scale)
     if kind == 8:
-        other = net.dequantize(chance.choice(beside))
+        other = net.dequantize(chance.choice(joinable))
         return net.between(x, lambda real: net.node("aten.cat.default", [real, other], 1))
     if kind == 9:
         step = net.steps[x]
-        alike = [y for y in beside if net.steps[y] == step]
+        alike = [y for y in joinable if net.steps[y] == step]
         parts = [x, chance.choice(alike), x][:chance.choice((2, 3))]
         joined = net.node("aten.cat.default", parts, 1)
         net.steps[joined] = step

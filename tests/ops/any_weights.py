@@ -92,7 +92,7 @@ class Layers(Quantized):
                       [1] * (x.rank - 1) + [depth], None, -128, 127, 1e-4, None, None, False,
                       count=2, dtypes=[self.dtype, "int8"])
             steps = self.nodes[-1].outs
-        op, *others = self.kept(kind, columns, depth, group, bias, make=lambda: self.weights(
+        op, *others = self.reused(kind, columns, depth, group, bias, make=lambda: self.weights(
             kind, columns, depth, group, bias))
         return self.node(op, x, *steps, *others)
 

@@ -11,6 +11,7 @@ from networks import Network
 from support import relative_l2
 
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import replaced
 from vkrt.graph.symbols import bounded
 from vkrt.work.tensor import Tensor
 
@@ -50,8 +51,10 @@ class CheckedNetwork(Network):
             return None
         if not 0 < node.outs[0].numel <= self.most or node.outs[0].rank > 6:
             return None
-        exact, other = (results_in_numpy(op, self._held(bounded(list(args)), which))
-                        for which in (0, 1))
+        for tensor in node.tensors():
+            self._hold(tensor)
+        exact, other = (results_in_numpy(op, replaced(bounded(args), {
+            tensor: self.values[tensor][which] for tensor in node.tensors()})) for which in (0, 1))
         made = {}
         for out, one, two in zip(node.outs, exact, other, strict=False):
             assert one.shape == out.sizes, f"{node}: {out.sizes} and, in numpy, {one.shape}"
@@ -70,7 +73,8 @@ class CheckedNetwork(Network):
 
     def held(self, tensor: Tensor) -> np.ndarray:
         """What a tensor holds, floats in float64."""
-        return self._held([tensor], 0)[0]
+        self._hold(tensor)
+        return self.values[tensor][0]
 
     def one(self, dtype: str = "float32") -> Tensor | None:
         """Any tensor, more often one of the last."""
@@ -87,11 +91,7 @@ class CheckedNetwork(Network):
         """Constant whole numbers in [0, high)."""
         return self.constants.add(self.noise.integers(0, high, sizes).astype(np.int32))
 
-    def _held(self, args: list[Any], which: int) -> list[Any]:
-        return [self._held(arg, which) if isinstance(arg, list) else
-                self._of(arg)[which] if isinstance(arg, Tensor) else arg for arg in args]
-
-    def _of(self, tensor: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    def _hold(self, tensor: Tensor) -> None:
+        """Notes what a constant holds."""
         if tensor not in self.values:
             self.values[tensor] = (doubled(array_of(tensor, self.constants.data)),) * 2
-        return self.values[tensor]

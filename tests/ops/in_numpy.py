@@ -10,7 +10,8 @@ import numpy as np
 import reference
 from harness import doubled
 from samples.comparison import COMPARISONS, LOGIC
-from samples.composed import clamped, diagonal, filled, gated, narrowed, replaced, split, unbound
+from samples.composed import clamped, diagonal, filled, gated, narrowed, split, unbound
+from samples.composed import replaced as put_index
 from samples.composed import unshuffled as pixel_unshuffle
 from samples.convolution import convolution
 from samples.elementwise import POSITIVE, UNARY, gelu
@@ -34,7 +35,7 @@ from samples.shape import scattered as put_slice
 from samples.shape import split as split_with_sizes
 from samples.upsampling import SIDES, resample
 
-from vkrt.graph.graph import Graph
+from vkrt.graph.graph import Graph, replaced
 from vkrt.work.tensor import Tensor
 
 
@@ -119,7 +120,7 @@ FUNCTION_OF: dict[str, Any] = {
     "select_copy.int": lambda x, dim, index: np.take(x, index, dim),
     "split_with_sizes_copy.default": split_with_sizes, "split_copy.Tensor": _split,
     "unbind_copy.int": unbound, "cat.default": np.concatenate, "stack.default": np.stack,
-    "slice_scatter.default": put_slice, "select_scatter.default": replaced,
+    "slice_scatter.default": put_slice, "select_scatter.default": put_index,
     "constant_pad_nd.default": padded, "diagonal_copy.default": diagonal,
     **{f"{mode}_pad{n}d.default": functools.partial(mirrored, mode=name)
        for mode, name in MODES.items() for n in (1, 2, 3)},
@@ -185,24 +186,20 @@ def graph_in_numpy(graph: Graph, data: bytes | bytearray, inputs: Sequence[np.nd
                    noise: np.random.Generator | None = None, bits: int = 24) -> list[np.ndarray]:
     """The results of a graph whose constants are in `data`; with noise those of tensors that are
     `rounded` to so many bits."""
-    values = {tensor: doubled(array) if noise is None else rounded(doubled(array), noise, bits)
-              for tensor, array in zip(graph.inputs, inputs)}
+    values: dict[Tensor, np.ndarray] = {}
 
-    def value(arg: Any) -> Any:
-        if isinstance(arg, list):
-            return [value(item) for item in arg]
-        if not isinstance(arg, Tensor):
-            return arg
-        if arg not in values:
-            held = doubled(array_of(arg, data))
-            values[arg] = held if noise is None else rounded(held, noise, bits)
-        return values[arg]
+    def keep(tensor: Tensor, array: np.ndarray) -> None:
+        values[tensor] = array if noise is None else rounded(array, noise, bits)
 
+    for tensor, array in zip(graph.inputs, inputs):
+        keep(tensor, doubled(array))
     for node in graph.nodes:
-        found = results_in_numpy(node.op, [value(arg) for arg in node.args])
-        values.update(zip(node.outs, found if noise is None else [
-            rounded(result, noise, bits) for result in found]))
-    return [value(out) for out in graph.outputs]
+        for tensor in node.tensors():
+            if tensor not in values:
+                keep(tensor, doubled(array_of(tensor, data)))
+        for out, result in zip(node.outs, results_in_numpy(node.op, replaced(node.args, values))):
+            keep(out, result)
+    return [values[out] for out in graph.outputs]
 
 
 def is_in_numpy(graph: Graph) -> bool:

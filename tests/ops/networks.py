@@ -25,7 +25,6 @@ from vkrt.vk.memory import Allocator
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-STORAGES = "texel", "buffer", "texture3d"
 PREFERENCES = "speed", "balanced", "memory"
 # The sizes at which networks with dynamic sizes run: the largest, one less, and parts of it
 SIZES: tuple[Callable[[int], int], ...] = (

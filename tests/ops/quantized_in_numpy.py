@@ -15,21 +15,16 @@ from samples.linear_q4 import embedding, grouped_linear, unpacked
 from samples.linear_q8 import dynamic_linear, qparams
 from samples.quantized_networks import ended, quantized, real
 
-from vkrt.graph.graph import Node
+from vkrt.graph.graph import Node, replaced
 from vkrt.work.tensor import Tensor
 
 
 def evaluate(nodes: list[Node], data: bytes, values: dict[Tensor, np.ndarray]) -> None:
     """Adds the results of the nodes, whose constants are in `data`, to the values."""
-    def found(arg):
-        if isinstance(arg, list):
-            return [found(each) for each in arg]
-        if not isinstance(arg, Tensor):
-            return arg
-        return values[arg] if arg.constant is None else array_of(arg, data)
-
     for node in nodes:
-        args = [found(arg) for arg in node.args]
+        constants = {tensor: array_of(tensor, data) for tensor in node.tensors()
+                     if tensor.constant is not None}
+        args = replaced(node.args, values | constants)
         if node.op in QUANTIZED:
             made = QUANTIZED[node.op](*args)
             results = made if isinstance(made, tuple) else (made,)

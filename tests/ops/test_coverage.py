@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from dealing import STORAGES
 from fused_graphs import graphs
 from graph_maker import graph_of_node
 from harness import samples, variants
@@ -29,7 +30,6 @@ from vkrt.work.tensor import Operand, Storage, Tensor
 from vkrt.work.tuning import WIDE_TILES, Tuning
 
 SHADERS = Path(__file__).parents[2] / "shaders"
-STORAGES = ("texel", "buffer", "texture3d")
 
 # Constants that the runtime sets (`Dispatch.constants`), and where shaders declare them
 OF_RUNTIME = {LOCAL_SIZE: "params.glsl", IS_SMALL: "division.glsl", IS_WHOLE: "tensor.glsl",
