@@ -21,7 +21,8 @@ void main() {
     // The scales of 4 columns for each of the 4 elements.
     mat4 scale;
     [[unroll]] for (int e = 0; e < 4; e++)
-      scale[e] = LOAD_FLAT(scales, QUOTIENT(min(4 * k + e, depth - 1), group) * result_texels + z);
+      scale[e] = LOAD_FLAT(scales, first_scale + z
+          + QUOTIENT(min(4 * k + e, depth - 1), group) * scale_texels);
     [[unroll]] for (int c = 0; c < 4; c++) {
       vec4 four = elements_at(MATRIX_AT(0, min(4 * z + c, columns - 1)), k);
       [[unroll]] for (int e = 0; e < 4; e++) sum[c] += v[e] * four[e] * scale[e][c];

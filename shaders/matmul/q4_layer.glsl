@@ -2,7 +2,7 @@
 
 // Adds the products of the row's part that has been read, for texel t of the lines.
 void PASTE(LAYER, add)(int t, inout vec4 sum[TILE_N]) {
-  int group = QUOTIENT(t, group_texels) * result_Z();
+  int group = GROUP_SCALES(t);
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     // The texels of 4 columns are fetched before any is used: memory then answers them together.
     ivec4 word[4];

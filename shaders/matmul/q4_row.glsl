@@ -33,13 +33,17 @@ CASE(10, has_norm)
 PARAM_FLOAT(11, epsilon)
 // Of one layer: whether `residual` is added to the result.
 PARAM(12, has_residual)
+// Of the scales: the first texel that is read of those of a group, and the texels from one group to the
+// next.
+PARAM(13, first_scale)
+PARAM(14, scale_texels)
 #if MOST == 1
 #define layers 1
-#define TEAM 13
-#else
-CASE(13, layers)
-CASE(14, is_gated)
 #define TEAM 15
+#else
+CASE(15, layers)
+CASE(16, is_gated)
+#define TEAM 17
 #endif
 #if defined(TEAMS)
 #include "team.glsl"
@@ -50,7 +54,7 @@ CASE(14, is_gated)
 #if MOST == 1 && LANES == 1 && !defined(TEAMS)
 // Whether an invocation has one texel of columns, and goes through their lines word by word: so it
 // holds 8 elements of the row at a time and not 32, which are 38 registers of 103.
-CASE(13, by_words)
+CASE(15, by_words)
 #else
 #define by_words 0
 #endif
@@ -95,8 +99,10 @@ TEXEL_IN(MOST + 1 + 3 * MOST, norm, DTYPE)
 #include "q4_words.glsl"
 
 int result_Z() { return (columns + 3) / 4; }
+// Where the scales begin of the group that has texel t of a line.
+#define GROUP_SCALES(t) (first_scale + QUOTIENT(t, group_texels) * scale_texels)
 
-// Where the lines of the tile's columns begin, and their scales among those of a group.
+// Where the lines of the tile's columns begin, and their scales among those that are read of a group.
 int line[4 * TILE_N], scales_of[TILE_N];
 void find_lines(int z) {
   [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) line[n] = min(4 * z + n, columns - 1) * texels;
@@ -154,7 +160,7 @@ vec4 products_by_words(int t) {
     }
   }
   squares += those;
-  vec4 scale = LOAD_SCALES(first_scales, QUOTIENT(t, group_texels) * result_Z() + scales_of[0]);
+  vec4 scale = LOAD_SCALES(first_scales, GROUP_SCALES(t) + scales_of[0]);
   return scale * (products - 8.0 * dot(total, vec4(1)));
 }
 #endif

@@ -9,6 +9,10 @@ CASE(16, high_first)
 PARAM(17, depth)
 PARAM(18, line_bytes)
 PARAM(19, group)
+// Of the scales: the first texel that is read of those of a group, and the texels from one group to the
+// next.
+PARAM(20, first_scale)
+PARAM(21, scale_texels)
 #define RESIDUAL_IS_TEXELS
 #define ENDS_PLAINLY
 #include "q4_words.glsl"

@@ -28,6 +28,10 @@ PARAM(9, group)
 CASE(10, high_first)
 CASE(11, has_named_rows)
 CASE(12, has_named_scales)
+// Which of the rows the table and its scales have: the first one and how many. Another dispatch makes
+// the rows that are named and that they do not have.
+PARAM(13, first)
+PARAM(14, count)
 
 void main() {
   int i = invocation();
@@ -35,7 +39,8 @@ void main() {
   ivec2 row_texel = DIVIDED(i, Z), outer_lane = DIVIDED(row_texel.x, last);
   int t = outer_lane.x * places_Z + (outer_lane.y >> 2);
   int row = LOAD_AS(places, AT_LINEAR(t, places_X, places_Y, places_Z), i32)[outer_lane.y & 3];
-  row = clamp(row < 0 ? row + rows : row, 0, rows - 1);
+  row = clamp(row < 0 ? row + rows : row, 0, rows - 1) - first;
+  if (row < 0 || row >= count) return;
   int table_row = has_named_rows != 0 ? row_texel.x : row;
   int scales_row = has_named_scales != 0 ? row_texel.x : row;
   int groups = EXACT_QUOTIENT(size, group);

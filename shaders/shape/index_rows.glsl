@@ -24,6 +24,10 @@ PARAM(9, source_X)
 PARAM(10, source_Y)
 PARAM(11, source_Z)
 PARAM(12, run)
+// Which of the rows the source has: the first one and how many. Another dispatch makes the rows that
+// are named and that it does not have.
+PARAM(13, first)
+PARAM(14, count)
 
 void main() {
   int i = run * invocation();
@@ -32,7 +36,8 @@ void main() {
   int lane = outer_lane.y;
   int t = outer_lane.x * places_Z + (lane >> 2);
   int row = LOAD_AS(places, AT_LINEAR(t, places_X, places_Y, places_Z), i32)[lane & 3];
-  row = clamp(row < 0 ? row + rows : row, 0, rows - 1);
+  row = clamp(row < 0 ? row + rows : row, 0, rows - 1) - first;
+  if (row < 0 || row >= count) return;
   int from = row * slab + row_texel.y;
   for (int k = 0; k < run; k++)
     STORE(result, AT_LINEAR(i + k, X, Y, Z), SOURCE_TEXEL(from + k));

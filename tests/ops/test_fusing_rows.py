@@ -114,8 +114,8 @@ def test_a_gate_that_something_else_reads_stays():
     made = gated()
     for place in (1, 3, 4):
         graph = gated_graph(*made, made[0][place].outs[0])
-        # The two may still be beside each other: params[14] of q4_row.glsl is whether one gates.
-        assert not any(step.params[14] for step in lower(graph, Target()).steps
+        # The two may still be beside each other: params[16] of q4_row.glsl is whether one gates.
+        assert not any(step.params[16] for step in lower(graph, Target()).steps
                        if step.shader.startswith("linear_q4_gemv_horizontal"))
 
 

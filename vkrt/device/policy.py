@@ -176,6 +176,7 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         storage=policy.storage if storage == "auto" else storage,
         max_texels=policy.max_texels or limits["maxTexelBufferElements"],
         max_buffer_range=limits["maxStorageBufferRange"],
+        max_weight=min(limits["maxStorageBufferRange"], limits["maxMemoryAllocationSize"]),
         max_image_extent=limits["maxImageDimension3D"],
         max_groups=limits["maxComputeWorkGroupCount"][0],
         max_invocations=min(limits["maxComputeWorkGroupInvocations"],

@@ -139,6 +139,8 @@ class Emitter:
             raise UnsupportedError(
                 f"{self.where()}: {shader} would loop {loops} times in one invocation, more than "
                 f"the {limit} that this driver runs")
+        for operand in (*writes, *reads):
+            self._check_range(operand)
         storage = storage or self.variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
         values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
@@ -149,6 +151,16 @@ class Emitter:
             node=self.number, shader=_name_of(shader, storage, dtype, feature), params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
+
+    def _check_range(self, operand: Operand) -> None:
+        """Refuses (UnsupportedError) a buffer of which a kernel would see more than it can. The
+        storage may be larger: kernels of strips see only some rows of a tensor."""
+        most = self.target.max_buffer_range
+        if not operand.storage.is_image and operand.nbytes > most:
+            raise UnsupportedError(
+                f"{self.where()}: a tensor {operand.dtype}{list(operand.sizes)} of "
+                f"{operand.nbytes:,} bytes; a kernel sees at most {most:,} of a buffer on this "
+                "device (maxStorageBufferRange), and the node is not done in parts")
 
     def variant(self, reads) -> str:
         """The storage variant for these inputs: texel views have a smaller limit than buffers."""

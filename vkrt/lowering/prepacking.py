@@ -34,7 +34,8 @@ from vkrt.executable.weights import (
     UploadPiece,
     WeightPlan,
 )
-from vkrt.ops.strided_copy import COUNT, shader_params, slice_params
+from vkrt.ops.copy_params import COUNT
+from vkrt.ops.strided_copy import shader_params, slice_params
 from vkrt.plan.commands import range_of
 from vkrt.plan.contents import contents_of
 from vkrt.plan.kernels import pushed_kernel

@@ -61,10 +61,6 @@ class Storing(Emitter):
                 f"padding included; kernels number at most {MAX_ELEMENTS:,}")
         if image and max(shape.grid) > self.target.max_image_extent:
             raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
-        if not image and shape.nbytes > self.target.max_buffer_range:
-            raise UnsupportedError(
-                f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
-                f"buffers of this device have at most {self.target.max_buffer_range:,}")
         storage = self._storages.new(role, max(shape.nbytes, MIN_BYTES), dtype,
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)

@@ -15,6 +15,9 @@ RESIDUAL = "residual"
 # channel, where the input does not have all of them, and the first output channel, where the result
 # does not have all of them
 INPUTS, OUTPUTS = "inputs", "outputs"
+# Of a layer whose weight is some rows of a larger one (`vkrt.ops.weight_rows`), while further
+# constants are those of the whole layer: the first of the rows
+FIRST_ROW = "first_row"
 # Sizes of the result, a view of the operator's own result with the same rows
 VIEW = "view"
 # Of a convolution or a pooling: the padding behind the input minus the padding before it, in each

@@ -30,6 +30,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, per_dimension, unsupported
 from vkrt.ops.volume import Depth
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major, short_name
 
@@ -124,15 +125,19 @@ def _takes_residual(x: Tensor, weight: Tensor, _bias, stride, padding, _dilation
     return (x.rank < 5 and not transposed and groups == 1 and math.prod(weight.sizes[2:]) == 1
             and not any(padding) and set(stride) <= {1})
 
+
+# Of a transposed convolution the rows are input channels, and groups read channels of their own.
+WEIGHT_ROWS = WeightRows(dim=1, suits=lambda node: not node.args[6] and node.args[8] == 1)
 _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] transposed:b "
                "output_padding:[i] groups:i")
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, takes_activation=EPILOGUES, takes_residual=_takes_residual,
-    rows=ROWS, channels=ChannelRule(is_linear=False))
+    rows=ROWS, channels=ChannelRule(is_linear=False), weight_rows=WEIGHT_ROWS)
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, rows=ROWS, channels=ChannelRule(is_linear=False))
+    multiply_adds=_multiply_adds, rows=ROWS, channels=ChannelRule(is_linear=False),
+    weight_rows=WEIGHT_ROWS)
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias); pointwise also activation(x * weight + bias + residual)."""

@@ -33,6 +33,7 @@ from vkrt.ops.epilogue_q8 import (
 from vkrt.ops.quantization import INT8
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, per_dimension, unsupported
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 
@@ -149,6 +150,12 @@ _OLDER = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW.format('')}"
 _PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW} activation:s"
 
 
+def _rows_behind(bias: int) -> WeightRows:
+    """Some rows of the weight, their sums, scales and bias; the window and the groups are behind
+    the place of the bias."""
+    return WeightRows(3, (4, 5, bias), dim=1, suits=lambda node: node.args[bias + 5] == 1)
+
+
 def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: EpilogueArgs) -> None:
     """Any groups; the result is quantized, or real where the node's is."""
     result, matrix = cx.write(conv.out, source.order), _matrix(cx, conv, weight)
@@ -163,9 +170,10 @@ def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Epilo
 
 
 @op("et_vk.conv2d_q8ta_q8csw_q8to.default", _OLDER, sizes=_sizes, dtypes=INT8,
-    multiply_adds=_multiply_adds, takes_requantization=True)
+    multiply_adds=_multiply_adds, takes_requantization=True, weight_rows=_rows_behind(8))
 @op("et_vk.q8ta_conv2d.default et_vk.q8ta_conv2d_pw.default", _PARAMETERS.format(""),
-    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
+    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True,
+    weight_rows=_rows_behind(8))
 def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
                  kernel, stride, padding, dilation, groups, activation="none"):
     conv = _convolution_of(x, node.outs[0], groups, kernel, stride, padding, dilation)
@@ -175,7 +183,7 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
 
 @op("et_vk.conv2d_q8ta_q8csw.default", f"x:T input_scale:f input_zero_point:i {WEIGHT} "
     f"bias:T.float32|float16? {_WINDOW.format('')}", sizes=_float_sizes, dtypes=REAL,
-    multiply_adds=_multiply_adds)
+    multiply_adds=_multiply_adds, weight_rows=_rows_behind(6))
 def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, kernel, stride,
                        padding, dilation, groups):
     """A convolution of floats, which are quantized first."""

@@ -22,6 +22,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
 from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, joined
 from vkrt.ops.views import reshape
+from vkrt.work.constant_rows import rows_of, table_ranges
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Texels of a row that an invocation may copy, and the fewest invocations that have to be left
@@ -56,10 +57,20 @@ def _embedding(cx, node, weight, indices, *_training):
     out = node.outs[0]
     if cx.read_rows(out, weight, indices):
         return
-    shader, source = (("embedding", cx.flat(weight)) if cx.is_constant(weight) else
-                      ("index_rows", cx.read(weight, (0, 1))))
-    _rows(cx, source, cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
-          weight.sizes[0], shader)
+    places, order = cx.read(indices, row_major(indices.rank)), row_major(out.rank)
+    if cx.is_constant(weight):
+        _look_up(cx, weight, places, out, order)
+    else:
+        _rows(cx, [(0, cx.read(weight, (0, 1)))], places, out, order, weight.sizes[0])
+
+
+def _look_up(cx, table: Tensor, places: Operand, out: Tensor, order: tuple[int, ...]) -> None:
+    """Makes each row of `out` (in `order`) the row of a constant that `places` names. A table of
+    more bytes than kernels see at once is looked up in ranges of its rows, one after the other."""
+    table = cx.constant_as(table)
+    sources = [(start, cx.flat(rows_of(table, start, end)))
+               for start, end in table_ranges([table], cx.target.max_weight)]
+    _rows(cx, sources, places, out, order, table.sizes[0], "embedding")
 
 
 def index_select_sizes(x, dim, index):
@@ -165,9 +176,13 @@ def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Ten
 
 def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None:
     """Makes `out` the elements of `tensor` that `indices` (by dimension) name."""
+    if [*indices] == [0] and tensor.rank > 1 and cx.is_constant(tensor):
+        index = indices[0]
+        _look_up(cx, tensor, cx.read(index, row_major(index.rank)), out, row_major(out.rank))
+        return
     found = indexing_of(cx, tensor, out.sizes, indices)
     if found.has_rows:
-        _rows(cx, found.source, found.places, out, found.order, found.count)
+        _rows(cx, [(0, found.source)], found.places, out, found.order, found.count)
     else:
         _gather_into(cx, found.source, found.places, out, found.count, 1)
 
@@ -187,14 +202,18 @@ def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequen
     return result
 
 
-def _rows(cx, source: Operand, places: Operand, out: Tensor, order: tuple[int, ...], rows: int,
-          shader: str = "index_rows") -> None:
-    """Adds the dispatch that makes each row of `out` (in `order`) the row that `places` names."""
+def _rows(cx, sources: Sequence[tuple[int, Operand]], places: Operand, out: Tensor,
+          order: tuple[int, ...], rows: int, shader: str = "index_rows") -> None:
+    """Adds a dispatch for each source, which makes the rows of `out` (in `order`) those that
+    `places` name and the source has. Of `rows` rows, a source has those from its number on."""
     result = cx.write(out, order)
-    slab = source.texels // rows if rows else 0
+    slab = sum(source.texels for _, source in sources) // rows if rows else 0
     run = _run(cx, slab, result.texels)
-    cx.dispatch(shader, [*result.grid, slab, rows, places.packed, *places.grid, *source.grid, run],
-                [result], [source, places], result.texels // run, loops=run)
+    for first, source in sources:
+        count = source.texels // slab if slab else rows
+        cx.dispatch(shader, [*result.grid, slab, rows, places.packed, *places.grid, *source.grid,
+                             run, first, count],
+                    [result], [source, places], result.texels // run, loops=run)
 
 
 def _run(cx, slab: int, texels: int) -> int:

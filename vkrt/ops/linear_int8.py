@@ -17,6 +17,7 @@ from vkrt.ops.quantization_params import qparams_limits
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 
 
@@ -65,7 +66,8 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
     "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
     multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others),
-    takes_residual=always, in_views=True, of_row=3)
+    takes_residual=always, in_views=True, of_row=3,
+    weight_rows=WeightRows(3, (7,), whole={4: 8, 5: 4}))
 def _dynamic_linear(cx, node, x, scale, zero_point, *_others):
     """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
     linear(cx, node, _rounded(cx, x, scale, zero_point), _dynamic)
@@ -82,7 +84,7 @@ def _int8_sizes(x, weight, scales):
 
 
 @op("aten._weight_int8pack_mm.default", "self:T mat2:T.int8 scales:T", sizes=_int8_sizes,
-    dtypes=FLOATS_ALIKE, kernels="", multiply_adds=multiply_adds)
+    dtypes=FLOATS_ALIKE, kernels="", multiply_adds=multiply_adds, weight_rows=WeightRows())
 def _int8_linear(cx, node, x, weight, scales):
     """x [.., K] times weight [N, K], times a scale for each row of the weight."""
     out = node.outs[0]

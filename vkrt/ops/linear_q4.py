@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.ops import linear_q4_row, tiles
-from vkrt.ops.attributes import GATE, HORIZONTAL, INPUTS, OUTPUTS, RESIDUAL
+from vkrt.ops.attributes import FIRST_ROW, GATE, HORIZONTAL, INPUTS, OUTPUTS, RESIDUAL
 from vkrt.ops.channels import ChannelRule, part_of_bias
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
@@ -24,6 +25,8 @@ from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
 from vkrt.ops.shared_tiles import SMALL, multiply_shared
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes
+from vkrt.ops.weight_rows import WeightRows
+from vkrt.work.constant_rows import rows_of, table_ranges
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major, short_name
 from vkrt.work.tuning import Tile
 
@@ -61,7 +64,8 @@ def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) 
         _horizontal(cx, source, [layer(node), *map(layer, others)])
     else:
         _added(cx, source, replace(layer(node), first_input=cx.attribute(INPUTS) or 0,
-                                   first_output=cx.attribute(OUTPUTS)))
+                                   first_output=cx.attribute(OUTPUTS),
+                                   first_row=cx.attribute(FIRST_ROW) or 0))
 
 
 def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
@@ -109,7 +113,8 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
               layer.high_first]
     if not layer.is_whole:
         cx.dispatch("linear_q4_any",
-                    [*params, source.packed, layer.weight.sizes[1], layer.group], [result],
+                    [*params, source.packed, layer.weight.sizes[1], layer.group,
+                     *layer.scale_texels], [result],
                     [source, packed, vector, added, factors], rows * -(-columns // 4),
                     loops=source.grid[2])
         return
@@ -128,11 +133,10 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
 
 def _part_params(layer: Layer) -> list[int]:
     """The parameters of weights_q4.glsl that say which part of a weight meets the source."""
-    columns = -(-layer.weight.sizes[0] // 4)
+    first, columns = layer.scale_texels
     return [layer.group // TEXEL,
             (layer.first_output or 0) * layer.texels + layer.first_input // TEXEL, layer.texels,
-            layer.first_input // layer.group * columns + (layer.first_output or 0) // 4,
-            columns]
+            layer.first_input // layer.group * columns + first, columns]
 
 
 def _tile_of(cx, reads: list[Operand], dtype: str, rows: int, columns: int) -> Tile:
@@ -181,7 +185,8 @@ def _group_scales(node: Node, inputs: int, outputs: int) -> dict[Tensor, Sizes]:
 @op("et_vk.linear_q4gsw.default", "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?",
     sizes=linear_sizes, dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always,
     in_views=True, channels=ChannelRule(_group_unit, bias=4, packed=2, scales=_group_scales),
-    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+    of_row=1, takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group),
+    weight_rows=WeightRows(1, (4,), whole={2: 4}))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node, x, _grouped)
@@ -209,7 +214,8 @@ def _channel_unit(node: Node) -> int:
     dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_residual=always, in_views=True,
     channels=ChannelRule(_channel_unit, bias=None, packed=2, scales=lambda node, _inputs, outputs: {
         node.args[2]: (outputs,)}), of_row=1,
-    takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
+    takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]),
+    weight_rows=WeightRows())
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""
     linear(cx, node, x, _by_channel)
@@ -236,14 +242,26 @@ def _embedding(cx, node, weight, scales, group, indices, low_first):
     """Weight [V, E] in groups, indices [..]; the result is [.., E]. Where the host has read rows of
     the weight or of the scales, these are the rows that the indices name, in the order of the
     indices."""
-    rows, factor_rows = (_rows_read(cx, table, indices) for table in (weight, scales))
-    packed = bytes_of(cx, weight) if rows is None else cx.flat(rows)
-    factors = cx.flat(*((scales, (scales.numel,)) if factor_rows is None else (factor_rows,)))
+    if not cx.is_constant(weight):
+        raise UnsupportedError(f"{cx.where()}: {weight} has to be a constant of the program")
+    read = [_rows_read(cx, table, indices) for table in (weight, scales)]
+    tables = [cx.constant_as(table) if cx.is_constant(table) else table
+              for table in (weight, scales)]
+    whole = [table for table, rows in zip(tables, read) if rows is None]
     places = cx.read(indices, row_major(indices.rank))
     result = cx.write(node.outs[0])
-    cx.map_texels("embedding_q4", result, [packed, factors, places],
-                  [weight.sizes[0], places.packed, *places.grid, group, not low_first,
-                   rows is not None, factor_rows is not None])
+    for start, end in (table_ranges(whole, cx.target.max_weight) if whole
+                       else [(0, weight.sizes[0])]):
+        packed, factors = (_flat(cx, rows_of(table, start, end) if rows is None else rows)
+                           for table, rows in zip(tables, read))
+        cx.map_texels("embedding_q4", result, [packed, factors, places],
+                      [weight.sizes[0], places.packed, *places.grid, group, not low_first,
+                       *(rows is not None for rows in read), start, end - start])
+
+
+def _flat(cx, table: Tensor) -> Operand:
+    """A table as a flat operand, without padding between its rows."""
+    return cx.flat(table, (table.numel,))
 
 
 def _rows_read(cx, table: Tensor, indices: Tensor) -> Tensor | None:

@@ -45,6 +45,8 @@ class Layer:
         high_first: whether an even element is in the high half of its byte.
         first_input, first_output: the first of the channels that are taken (`INPUTS`, `OUTPUTS`);
             None for all output channels.
+        first_row: the row of a larger weight, to which the scales belong, that is the first of this
+            one (`FIRST_ROW`).
     """
 
     out: Tensor
@@ -55,6 +57,7 @@ class Layer:
     high_first: bool = False
     first_input: int = 0
     first_output: int | None = None
+    first_row: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -64,6 +67,12 @@ class Layer:
     def texels(self) -> int:
         """Texels of a line, where a line is whole texels."""
         return 2 * self.weight.sizes[1] // TEXEL
+
+    @property
+    def scale_texels(self) -> tuple[int, int]:
+        """Among the scales: the first texel of those of a group, and how many texels lie between
+        the scales of two groups."""
+        return (self.first_row + (self.first_output or 0)) // 4, -(-self.scales.sizes[-1] // 4)
 
     @property
     def columns(self) -> int:
@@ -143,7 +152,7 @@ def dispatch_row(cx, shader: str, layers: list[Layer], results: list[Operand],
     params = [layer.columns, row.grid[2], row.grid[0], results[0].grid[0], texels,
               layer.group // TEXEL, layer.bias is not None, layer.high_first,
               cx.target.tuning.reads_ahead, 0, norm is not None, epsilon, adds,
-              *more]
+              *layer.scale_texels, *more]
     team = team_for(cx.target, width, texels)
     if team is not None:
         team.dispatch(cx, shader, params, results, reads, width, loops=team.loops(texels))

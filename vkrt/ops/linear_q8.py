@@ -22,6 +22,7 @@ from vkrt.ops.epilogue_q8 import (
 from vkrt.ops.quantization import INT8
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import need_matrix
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -49,7 +50,8 @@ def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: EpilogueArg
 
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
     f"{SOURCE} {WEIGHT} {RESULT} activation:s?", sizes=_sizes, dtypes=INT8,
-    multiply_adds=matmul.multiply_adds, takes_requantization=True)
+    multiply_adds=matmul.multiply_adds, takes_requantization=True,
+    weight_rows=WeightRows(3, (4, 5, 8)))
 def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, activation):
     """[.., K] -> [.., N], quantized on both sides."""
     end = quantized_epilogue(cx, (scale, zero), scales, bias, (out_scale, out_zero),
@@ -59,7 +61,7 @@ def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero
 
 @op("et_vk.linear_q8ta_q8csw.default",
     f"x:T input_scale:f input_zero_point:i {WEIGHT} bias:T.float32|float16?", sizes=_need_weight,
-    dtypes=REAL, multiply_adds=matmul.multiply_adds)
+    dtypes=REAL, multiply_adds=matmul.multiply_adds, weight_rows=WeightRows(3, (4, 5, 6)))
 def _float_linear(cx, node, x, scale, zero, weight, _sums, scales, bias):
     """[.., K] -> [.., N] of floats, which are quantized on their way in."""
     source = quantized(cx, cx.read(x, row_major(x.rank)), x.sizes, scale, zero)

@@ -35,6 +35,7 @@ from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.tensor import Operand, Tensor, column_major, round_up, row_major
 from vkrt.work.tuning import LANES
 
@@ -169,7 +170,7 @@ def _linear_sizes(x, weight, bias):
     multiply_adds=multiply_adds,
     takes_activation=(*EPILOGUES, *CURVES), takes_residual=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False),
-    channels=ChannelRule())
+    channels=ChannelRule(), weight_rows=WeightRows())
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]

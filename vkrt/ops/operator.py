@@ -16,6 +16,7 @@ from vkrt.ops.channels import ChannelRule
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.rows import RowRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
+from vkrt.ops.weight_rows import WeightRows
 from vkrt.work.tensor import Tensor
 
 SizesRule = Callable[..., Sequence[Sizes]]
@@ -93,6 +94,7 @@ class Operator:
             result where they have one element in a dimension.
         rows: how it is done for some rows of the result at a time; None where it is not.
         channels: how it is done for some channels of its weight; None where it is not.
+        weight_rows: how it is done with some rows of its weight; None where it is not.
         reads_rows: whether its function lets the host read the rows of constants that a run has
             chosen, where the target has that (`Lowering.read_rows`).
     """
@@ -118,6 +120,7 @@ class Operator:
     broadcasts: Collection[str] = ()
     rows: RowRule | None = None
     channels: ChannelRule | None = None
+    weight_rows: WeightRows | None = None
     reads_rows: bool = False
 
     def infer(self, args: Sequence[Any],
@@ -151,6 +154,8 @@ class Operator:
         others: dict[Tensor, Sizes] = {}
         if self.channels is not None:
             others.update(self.channels.part_sizes(node))
+        if self.weight_rows is not None:
+            others.update(self.weight_rows.part_sizes(node))
         border = node.attributes.get(BORDER)
         if border is not None:
             x = node.args[0]
@@ -241,6 +246,8 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
                     and (value.dtype, tuple(value.sizes)) == (out.dtype, tuple(out.sizes)))
         elif name in (attributes.INPUTS, attributes.OUTPUTS):
             fits = operator.channels is not None and operator.channels.fits(node)
+        elif name == attributes.FIRST_ROW:
+            fits = operator.weight_rows is not None and operator.weight_rows.fits(node)
         elif name == attributes.REQUANTIZATION:
             fits = operator.takes_requantization
         elif name in attributes.TAKERS:

@@ -14,6 +14,19 @@ from itertools import chain
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.ops.copy_params import (
+    BASE,
+    COUNT,
+    DIMS,
+    FIRST,
+    FIRST_DIM,
+    GAP,
+    MODE,
+    OFFSET,
+    PACKED,
+    RUN,
+)
+from vkrt.ops.copy_ranges import in_ranges
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import Constant, Operand, itemsize, short_name
 
@@ -21,10 +34,6 @@ MAX_DIMS = 8
 
 # A dtype of constants: the copy shaders read each element as two int32 and take the low one.
 WIDE = "int64"
-
-# ids of the copy shaders' parameters; the dimensions, size and stride, begin at the last of these
-DIMS, MODE, PACKED, FIRST, COUNT, RUN, GAP, OFFSET, BASE = 0, 1, 5, 6, 7, 8, 9, 10, 11
-FIRST_DIM = 15
 
 # Size and stride
 StridedDim = tuple[int, int]
@@ -144,8 +153,12 @@ def copy_strided(cx, destination: Operand, source: Operand, dims: Sequence[Strid
         shader, storage = ("copy_from_buffer" if to_image else "copy_to_buffer"), "texture3d"
     elif not to_image and cx.storage == "texture3d":
         storage = "buffer"
-    cx.dispatch(shader, shader_params(values), [destination], [source], values[COUNT],
-                dtype=variant(source.dtype, destination.dtype), storage=storage)
+    dtype = variant(source.dtype, destination.dtype)
+    is_between_buffers = not to_image and not from_image
+    for numbers, written, read in (in_ranges(values, destination, source, cx.target)
+                                   if is_between_buffers else ((values, destination, source),)):
+        cx.dispatch(shader, shader_params(numbers), [written], [read], numbers[COUNT],
+                    dtype=dtype, storage=storage)
 
 
 def _check_target(values: list[int], destination: Operand) -> None:

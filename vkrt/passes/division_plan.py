@@ -159,7 +159,8 @@ def _whole(graph: Graph, target: Target, again: Collection[int] = ()
     """The liveness of a graph, and the seconds that each of its nodes takes as a whole."""
     live = Liveness(graph, again)
     for index, node in enumerate(graph.nodes):
-        if max(map(padded_bytes, node.outs)) > target.max_buffer_range:
+        seen = (*node.outs, *(t for t in node.tensors() if t.constant is None))
+        if max(map(padded_bytes, seen)) > target.max_buffer_range:
             live.at_node[index] += IMPOSSIBLE
     return live, [node_seconds(node, target.speed) for node in graph.nodes]
 

@@ -49,11 +49,13 @@ def run_passes(graph: Graph, target: Target,
     if unknown := sorted(target.skipped.difference(names)):
         raise InputError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(names)}")
     # A damaged program may read tensors that nothing makes: lowering reports them.
-    if not target.fuses or next(order_faults(graph), None) is not None:
+    if next(order_faults(graph), None) is not None:
         return graph
     found = {node.op for node in graph.nodes}
     for each in PASSES if passes is None else passes:
-        if each.name in target.skipped or (each.roots and each.roots.isdisjoint(found)):
+        is_skipped = not target.fuses or each.name in target.skipped
+        if ((is_skipped and not each.is_required)
+                or (each.roots and each.roots.isdisjoint(found))):
             continue
         new = each.run(graph, target)
         if new is not graph:

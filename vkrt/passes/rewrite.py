@@ -23,6 +23,9 @@ class Pass:
     run: Callable[[Graph, Target], Graph]  # returns the same object where nothing changed
     # Only graphs with a node of one of these operators are changed; empty for any
     roots: frozenset[str] = frozenset()
+    # Whether it runs where no nodes are fused, too, and cannot be skipped: devices would refuse
+    # programs without it
+    is_required: bool = False
 
 
 class Rewrite:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from vkrt.graph.graph import Graph, Node, replaced
 from vkrt.ops.attributes import BORDER, EPILOGUE, INPUTS, OUTPUTS, RESIDUAL
@@ -19,8 +20,9 @@ from vkrt.ops.channels import WEIGHT, ChannelRule
 from vkrt.ops.registry import known
 from vkrt.ops.rows import Rows, Window
 from vkrt.ops.strided import RESHAPES
-from vkrt.passes.divide_weights import has_rows, with_rows, with_size
+from vkrt.passes.divide_weights import with_size
 from vkrt.passes.matching import Uses, arguments, declared
+from vkrt.work.constant_rows import has_rows, rows_of
 from vkrt.work.target import Slices, Strips
 from vkrt.work.tensor import Tensor, round_up
 
@@ -231,7 +233,8 @@ def _slice(node: Node, chain: Chain, parts: Mapping[Tensor, Tensor], channels: R
         return replace(rule.strip(node, dim, channels).with_tensors(parts), outs=outs)
     if _makes_outputs(node, chain.keeps_weights):
         return replace(node, outs=outs, attributes={**node.attributes, OUTPUTS: channels[0]})
-    args = with_rows(node, layer.bias, *channels)
+    args: list[Any] = [rows_of(value, *channels) if place in (WEIGHT, layer.bias) and value
+                       else value for place, value in enumerate(node.args)]
     args[0] = replaced(args[0], parts)
     if not layer.is_linear and args[GROUPS] > 1:
         args[GROUPS] = count

@@ -68,8 +68,8 @@ class Target:
         reads_rows: whether the host reads rows of a constant from the file when a run has chosen
             them, if a run needs few of many rows. The other rows are never read, and the constant
             is no weight.
-        max_weight: the most bytes of a weight, where larger weights can be divided
-            (`vkrt.passes.divide_weights`); 0 for any number.
+        max_weight: the most bytes of a weight: layers with larger ones are divided
+            (`vkrt.passes.divide_weights`), and tables are brought in ranges of rows.
         rereads: whether strips have weights of their own (`vkrt.passes.strips`). If these are
             streamed, the weights of a run of nodes are not all resident at once, and are read again
             for each strip.
@@ -97,7 +97,7 @@ class Target:
     prefer: str = "balanced"
     cache: str = "float"
     reads_rows: bool = False
-    max_weight: int = 0
+    max_weight: int = 1 << 27
     rereads: bool = False
     parts: tuple[Slices | Strips, ...] | None = None
     tuning: Tuning = Tuning()
