@@ -2,7 +2,7 @@
 ranges."""
 
 import pytest
-from support import find_model
+from support import calls_of, close_to, find_model
 from test_models import SMALL, check
 
 import vkrt
@@ -24,3 +24,15 @@ def few_bytes(request):
 @pytest.mark.parametrize("name", SMALL)
 def test_small_programs(name, storage, few_bytes):
     check(find_model(f"{name}.pte"), few_bytes, storage=storage)
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"memory_budget": "smallest"}],
+                         ids=str)
+def test_a_language_model(options):
+    """Caches, a table, and layers with dynamic sizes; also streamed."""
+    limits = {"maxStorageBufferRange": 9 * KIB, "maxMemoryAllocationSize": 30_000}
+    with (override_device(limits=limits), vkrt.Device.open() as device,
+          vkrt.load(find_model("llama.pte"), device, **options) as program):
+        for inputs, expected in calls_of("llama", "step"):
+            close_to(program.run(*inputs), expected)
+        assert program.memory.measured_peak <= program.memory.planned_peak

@@ -115,16 +115,24 @@ def weight_blocks(work: CommandList, requirements: Requirements, granularity: in
     return blocks, largest
 
 
-def state_blocks(work: CommandList, requirements: Requirements) -> list[Block]:
-    """The block of the states: nothing shares their memory, at any time."""
+def state_blocks(work: CommandList, requirements: Requirements, max_block_bytes: int
+                 ) -> list[Block]:
+    """The blocks of the states: nothing shares their memory, at any time. It is one block where the
+    device allocates so much at once."""
+    blocks: list[Block] = []
     places: list[Place] = []
     end, alignment, type_bits = 0, 1, ANY_TYPE
     for record in work.states:
         nbytes, own_alignment, bits = requirements(record.operand.storage)
         offset = round_up(end, own_alignment)
+        if places and offset + nbytes > max_block_bytes:
+            blocks.append(Block("state", end, alignment, type_bits, tuple(places)))
+            places, offset, alignment, type_bits = [], 0, 1, ANY_TYPE
         places.append(Place(record.operand.storage.id, offset, nbytes))
         end, alignment, type_bits = offset + nbytes, max(alignment, own_alignment), type_bits & bits
-    return [Block("state", end, alignment, type_bits, tuple(places))] if places else []
+    if places:
+        blocks.append(Block("state", end, alignment, type_bits, tuple(places)))
+    return blocks
 
 
 def _kind(storage: Storage, is_read: bool, unified: bool, reads_slowly: bool) -> str:

@@ -87,7 +87,7 @@ def plan(work: CommandList, requirements: Requirements = default_requirements, *
     arena, packings = activation_blocks(work, requirements, granularity, unified, reads_slowly)
     activation_bytes, host_bytes, spill_bytes = (
         total_bytes(arena, kind) for kind in ("activation", "host", "spill"))
-    states = state_blocks(work, requirements)
+    states = state_blocks(work, requirements, max_block_bytes)
     state_bytes = total_bytes(states)
     run_bytes = activation_bytes + host_bytes + state_bytes
 
