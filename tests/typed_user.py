@@ -66,8 +66,7 @@ def methods(program: vkrt.Program) -> None:
     print(method.start([1]).result(), method.profile([1]).seconds, method.plan, method.work)
     done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], shapes=[[(1, 3)]])
     print(done.targets, done.peak_bytes)
-    print(method.largest, method.graph, method.planned, method.states,
-          method.is_repeatable, method.shapes)
+    print(method.largest, method.graph, method.planned, method.states, method.shapes)
     method.cancel()
     method.release_buffers()
     state: vkrt.State = method.state

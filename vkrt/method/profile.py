@@ -10,9 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vkrt.compiler.planned import Planned
+from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.device.policy import Ceiling, policy_of
 from vkrt.errors import InputError
+from vkrt.executable.executable import Executable
 from vkrt.graph.graph import Graph
+from vkrt.method.executables import another_plan
+from vkrt.method.loaded import Loaded
 from vkrt.ops.flops import flops_of
 from vkrt.report.columns import columns
 from vkrt.vk.info import usable_cores
@@ -32,6 +37,23 @@ def takes_timestamps(clock: str, device: Any) -> bool:
     if clock not in CLOCKS:
         raise InputError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
     return clock == "device" or (clock == "auto" and device.timestamp_bits > 0)
+
+
+def planned_of(loaded: Loaded, plan: ShapePlan) -> Planned:
+    """What a plan was made from: its command list and memory plan, made anew for one of a file.
+
+    Raises:
+        UnsupportedError: this process makes another plan than the one in the file.
+    """
+    if not isinstance(plan.executable, Executable):
+        return plan.executable
+    executables = loaded.executables
+    planned = executables.planned
+    if plan is not executables.first:
+        planned = loaded.compile_at(Shape.of_graph(plan.graph, ())).planned
+    if planned.execution != plan.execution:
+        raise another_plan(executables.graph.name)
+    return planned
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,11 @@ class MemoryReport:
             sum(record.nbytes for record in self.placements if record.placement == kind)
             for kind in ("map", "shared", "direct", "stream"))
 
+    def note(self, text: str) -> None:
+        """Notes something once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
     def grew(self, nbytes: int, why: str) -> None:
         """Notes that activations take more than was planned."""
         self.activations += nbytes
