@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.compiler.shape import ShapePlan
 from vkrt.device.policy import policy_of
@@ -31,6 +31,7 @@ from vkrt.executable.program import (
     Compiled,
     CompiledMethod,
     CompiledTarget,
+    ConstantMethod,
     MethodPlan,
     shaders_of,
 )
@@ -92,6 +93,19 @@ def why_unkept(graph: Graph) -> str:
     return ""
 
 
+class CachedPlan(NamedTuple):
+    """What a file has.
+
+    Attributes:
+        plan: of a method.
+        constants: the program's methods that only return numbers; none in the file of a further
+            shape.
+    """
+
+    plan: MethodPlan
+    constants: tuple[ConstantMethod, ...] = ()
+
+
 class PlanFiles:
     """The files of cached plans for one program and one set of options.
 
@@ -141,7 +155,7 @@ class PlanFiles:
         with suppress(OSError):
             self.any = any(name.startswith(self._digest) for name in os.listdir(self.folder))
 
-    def read(self, device: Any) -> MethodPlan | None:
+    def read(self, device: Any) -> CachedPlan | None:
         """The plan of the method that a load gets ready at once; None where there is no valid one.
 
         Args:
@@ -149,18 +163,18 @@ class PlanFiles:
         """
         return self.read_file(self.name(device)) if self.any else None
 
-    def write(self, device: Any, plan: MethodPlan) -> str:
+    def write(self, device: Any, cached: CachedPlan) -> str:
         """Keeps this plan; returns why it could not, or ""."""
-        return self.why or self.write_file(self.name(device), plan)
+        return self.why or self.write_file(self.name(device), cached)
 
-    def read_file(self, name: str) -> MethodPlan | None:
+    def read_file(self, name: str) -> CachedPlan | None:
         """The plan in the file of this name; None where there is no valid one."""
         data = private_file.read(self.path(name), MAX_BYTES)
         return None if data is None else from_bytes(data, self._sources)
 
-    def write_file(self, name: str, plan: MethodPlan) -> str:
+    def write_file(self, name: str, cached: CachedPlan) -> str:
         """Writes a file of this name; returns why it could not, or ""."""
-        data, path = to_bytes(plan), self.path(name)
+        data, path = to_bytes(cached), self.path(name)
         if len(data) > MAX_BYTES:
             return f"it has {len(data):,} bytes, of {MAX_BYTES:,} at most"
         if not private_file.put(path, data):
@@ -179,20 +193,20 @@ class PlanFiles:
         return f"{self._digest}-{digest_of(repr(_device(device)))}{SUFFIX}"
 
 
-def to_bytes(plan: MethodPlan) -> bytes:
-    modules = tuple(map(module_of, shaders_of([plan.executable])))
-    target = CompiledTarget("", (CompiledMethod(plan),))
-    return rows.to_bytes(Compiled(__version__, "", (), (target,), modules))
+def to_bytes(cached: CachedPlan) -> bytes:
+    modules = tuple(map(module_of, shaders_of([cached.plan.executable])))
+    target = CompiledTarget("", (CompiledMethod(cached.plan),))
+    return rows.to_bytes(Compiled(__version__, "", cached.constants, (target,), modules))
 
 
-def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
+def from_bytes(data: bytes, sources: int) -> CachedPlan | None:
     """The plan in a file's content; None if it is no valid plan of so many source files."""
     try:
         compiled = flat.File(data, sources, 0).read()
         check_interfaces(compiled.modules)
     except (FormatError, UnsupportedError):
         return None
-    return compiled.targets[0].methods[0].largest
+    return CachedPlan(compiled.targets[0].methods[0].largest, compiled.constants)
 
 
 def digest_of(text: str) -> str:

@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from vkrt.compiler.plan_cache import PlanFiles, digest_of, graph_of
+from vkrt.compiler.plan_cache import CachedPlan, PlanFiles, digest_of, graph_of
 from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.executable.executable import Executable
 from vkrt.executable.program import MethodPlan
@@ -49,12 +49,13 @@ class ShapeFiles:
             device: an `OpenDevice`.
         """
         name = self._name(shape, device)
-        found = self._files.read_file(name)
-        if found is None or not _belongs(found, shape, first):
+        cached = self._files.read_file(name)
+        if cached is None or not _belongs(cached.plan, shape, first):
             return None
         with suppress(OSError):  # in a folder that only root writes to, the age stays
             os.utime(self._files.path(name), follow_symlinks=False)
         # What both have is in memory once
+        found = cached.plan
         executable = found.executable._replace(weights=first.executable.weights,
                                                states=first.executable.states)
         return ShapePlan(graph_of(found), executable, found.limits, found.index_limits)
@@ -72,13 +73,13 @@ class ShapeFiles:
         if not _weights_read(plan.execution).issubset(weights.weights):
             return "kernels read weights in layouts that they do not have at the largest sizes"
         name = self._name(shape, device)
-        why = self._files.write_file(name, MethodPlan(
+        why = self._files.write_file(name, CachedPlan(MethodPlan(
             (self._method,), self._method, tuple(graph.inputs), tuple(graph.outputs), (), (), 0,
             Executable(plan.execution, _in_place(weights), executable.states,
                        plan.executable.figures, (), (), executable.storage,
                        executable.offset_alignment, executable.granularity,
                        executable.shared_bytes, plan.executable.loops),
-            plan.limits, plan.index_limits))
+            plan.limits, plan.index_limits)))
         if not why:
             self._left -= 1
             self._prune(device, name)

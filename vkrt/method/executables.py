@@ -12,6 +12,7 @@ from vkrt.compiler.shape_files import ShapeFiles
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.method.lru_cache import LruCache
+from vkrt.report.memory import MemoryReport
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.weight_store import SharedWeights
@@ -85,8 +86,8 @@ class Executables:
         self._make_whole = whole
         self._whole_lock = threading.Lock()
         self.whole = None if whole is not None else Whole(graph, first.planned)
-        # The shape that was compiled last, if it has not run yet
-        self._new: tuple[Shape, ShapePlan] | None = None
+        # The plans that were compiled and have not run yet
+        self._new: dict[Shape, ShapePlan] = {}
 
     @property
     def has_one_shape(self) -> bool:
@@ -127,19 +128,22 @@ class Executables:
 
     @property
     def has_new(self) -> bool:
-        """Whether the shape that was compiled last is waiting for its first run to end."""
-        return self._new is not None
+        """Whether a plan that was compiled has not run yet."""
+        return bool(self._new)
 
     def compiled(self, shape: Shape, plan: ShapePlan) -> None:
         """Notes the plan of a new shape, which is not kept before it has run."""
-        self._new = shape, plan
+        self._new[shape] = plan
 
-    def ran(self, plan: ShapePlan, device: OpenDevice) -> str:
-        """Writes a plan for later processes if it is new; returns why it could not, or ""."""
-        if self._new is None or self._new[1] is not plan:
-            return ""
-        shape, self._new = self._new[0], None
-        return self.files.write(shape, plan, self.first, device) if self.files is not None else ""
+    def keep(self, plan: ShapePlan, device: OpenDevice, report: MemoryReport) -> None:
+        """Writes the plan of a shape that has run, if it is new, for later processes; the report
+        says why not."""
+        for shape in [shape for shape, new in self._new.items() if new is plan]:
+            del self._new[shape]
+            if self.files is not None and (
+                    why := self.files.write(shape, plan, self.first, device)):
+                report.note(f"method '{self.graph.name}': plans of some shapes are not kept for "
+                            f"later loads: {why}")
 
     # What a plan from a file lacks; any thread may ask for it
 

@@ -210,7 +210,7 @@ class Loaded:
 
     def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
         def instance() -> Instance:
-            plan = self._plan_at(shape)
+            plan = self.plan_at(shape)
             try:
                 return self._instance(shape, plan, state, buffers)
             except PipelineError:
@@ -222,7 +222,7 @@ class Loaded:
 
         return with_smaller(self.device, instance)
 
-    def _plan_at(self, shape: Shape) -> ShapePlan:
+    def plan_at(self, shape: Shape) -> ShapePlan:
         """The plan of a shape; it is read or compiled now unless it is there."""
         executables = self.executables
         plan = executables.find(shape)
@@ -232,8 +232,7 @@ class Loaded:
                 plan = self.compile_at(shape)
                 executables.compiled(shape, plan)
             figures = plan.executable.figures
-            debug.say(1, f"{executables.graph.name} at {shape}: {figures.run_bytes:,} bytes of "
-                         "activations")
+            debug.say(1, f"{executables.graph.name} at {shape}: {figures.run_bytes:,} bytes")
             self._grow_to(figures.activation_bytes + figures.host_bytes, f"at {shape} needs",
                           "more than any sizes tried when it was loaded")
             for other, old in executables.recent.excess(plan.nbytes):
@@ -262,7 +261,7 @@ class Loaded:
 
     def compile_at(self, shape: Shape) -> ShapePlan:
         """Compiles the method at a shape."""
-        from vkrt.compiler.compiler import plan_at
+        from vkrt.compiler import compiler
         from vkrt.lowering.lowering import lower
 
         executables, device = self.executables, OpenDevice(self.device)
@@ -277,7 +276,8 @@ class Loaded:
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
             self._load_extra(graph, work)
-        return plan_at(graph, work, executables.planned, device, self.options, self._extra_bytes)
+        return compiler.plan_at(graph, work, executables.planned, device, self.options,
+                                self._extra_bytes)
 
     def _grow_to(self, nbytes: int, what: str, why: str) -> None:
         """Corrects the report's prediction if activations take more bytes than it expects. In its

@@ -131,6 +131,21 @@ class Method(DeviceBound):
         """What it keeps from run to run."""
         return self._loaded.states.tensors
 
+    def peak_at(self, sizes: Sequence[Sequence[int]]) -> int:
+        """The most bytes on the device where the method runs at these sizes of its inputs and at no
+        larger ones: with dynamic shapes less than the planned peak. The plan is made or read now,
+        and nothing is allocated.
+
+        Raises:
+            InputError: the sizes do not fit.
+        """
+        with self._queue.turn():
+            largest, figures = (plan.executable.figures for plan in (
+                self.largest, self._loaded.plan_at(Shape(tuple(map(tuple, sizes))))))
+            less = (largest.activation_bytes + largest.host_bytes
+                    - figures.activation_bytes - figures.host_bytes)
+            return max(self.report.measured_peak, self.report.run_bytes - max(less, 0))
+
     # Running
 
     def execute(self, inputs: Sequence[Any] | Mapping[str, Any], out: Out = None,
@@ -293,14 +308,8 @@ class Method(DeviceBound):
             self.report.stopwatch.mark("first run")
             self._loaded.phase("end of execute")
         if self._loaded.executables.has_new:
-            self._keep(instance.plan)
+            self._loaded.executables.keep(instance.plan, OpenDevice(self.device), self.report)
         return results
-
-    def _keep(self, plan: ShapePlan) -> None:
-        """Keeps the plan of a shape that has run, if it is new, for later processes."""
-        if why := self._loaded.executables.ran(plan, OpenDevice(self.device)):
-            self.report.note(f"method '{self.metadata.name}': plans of some shapes are not kept "
-                             f"for later loads: {why}")
 
     def release_buffers(self) -> None:
         """Forgets the host's buffers that runs were given, so that the host may destroy them. Waits
@@ -351,9 +360,7 @@ class Method(DeviceBound):
             VulkanError: the device failed; ForkedError as for `execute`.
         """
         # Imported here: few programs are profiled
-        from vkrt.method.profile import planned_of, summarize, takes_timestamps
-        from vkrt.plan.commands import profiled_plan
-        from vkrt.runtime.timed_runs import time_runs
+        from vkrt.method.profile import profile_of, takes_timestamps
 
         arrays = self._call(inputs)
         if repeat < 1:
@@ -361,19 +368,9 @@ class Method(DeviceBound):
         timestamps = takes_timestamps(clock, self.device)
         with self._queue.lock:
             instance = self._run_counted(arrays) if self._counts else self._ready(arrays)
-            compute, execution = instance.compute, instance.plan.execution
-
-            def write() -> None:
-                write_inputs(compute, arrays, execution.inputs)
-                compute.copy_in()
-
-            planned = planned_of(self._loaded, instance.plan)
-            plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
             # The run that has found the counts is the one that is not timed.
-            runs = time_runs(compute, plan, write, _run_kernel, timestamps,
-                             repeat if self._counts else repeat + 1)
-        return summarize(planned.graph, planned.work, self.device, runs[-repeat:],
-                         "device" if timestamps else "host")
+            return profile_of(self._loaded, instance, arrays, _run_kernel, repeat,
+                              0 if self._counts else 1, timestamps)
 
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.

@@ -16,10 +16,14 @@ from vkrt.device.policy import Ceiling, policy_of
 from vkrt.errors import InputError
 from vkrt.executable.executable import Executable
 from vkrt.graph.graph import Graph
+from vkrt.method.arguments import write_inputs
 from vkrt.method.executables import another_plan
+from vkrt.method.instances import Instance
 from vkrt.method.loaded import Loaded
 from vkrt.ops.flops import flops_of
+from vkrt.plan.commands import profiled_plan
 from vkrt.report.columns import columns
+from vkrt.runtime.timed_runs import time_runs
 from vkrt.vk.info import usable_cores
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
@@ -54,6 +58,29 @@ def planned_of(loaded: Loaded, plan: ShapePlan) -> Planned:
     if planned.execution != plan.execution:
         raise another_plan(executables.graph.name)
     return planned
+
+
+def profile_of(loaded: Loaded, instance: Instance, arrays: Sequence[Any], run_kernel: Any,
+               repeat: int, further: int, timestamps: bool) -> Profile:
+    """Runs an instance that is ready, and times every step of the last `repeat` runs.
+
+    Args:
+        arrays: the inputs.
+        run_kernel: runs kernels of the host, as for `ComputeGraph.run`.
+        further: how many runs come before those that are timed.
+        timestamps: whether the device's count, or the host's of steps submitted alone.
+    """
+    compute, execution = instance.compute, instance.plan.execution
+
+    def write() -> None:
+        write_inputs(compute, arrays, execution.inputs)
+        compute.copy_in()
+
+    planned = planned_of(loaded, instance.plan)
+    plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
+    runs = time_runs(compute, plan, write, run_kernel, timestamps, further + repeat)
+    return summarize(planned.graph, planned.work, loaded.device, runs[-repeat:],
+                     "device" if timestamps else "host")
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from vkrt.compiler.description import Description
-from vkrt.compiler.plan_cache import PlanFiles, graph_of, method_plan, shape_plan, why_unkept
+from vkrt.compiler.plan_cache import (
+    CachedPlan,
+    PlanFiles,
+    graph_of,
+    method_plan,
+    shape_plan,
+    why_unkept,
+)
 from vkrt.compiler.shape_files import ShapeFiles
-from vkrt.executable.program import MethodPlan
+from vkrt.errors import VkrtError
+from vkrt.executable.program import ConstantMethod, MethodPlan
 from vkrt.method.arguments import metadata_of
 from vkrt.method.executables import Executables, Ready, Whole
 from vkrt.method.method import Method
@@ -42,30 +48,36 @@ def ready_of(cached: MethodPlan, files: PlanFiles, description: Description, dev
         files=ShapeFiles(files, cached.method) if is_dynamic else None), mapper)
 
 
-def keep_plan(method: Method, first: str | None, names: Sequence[str], files: PlanFiles) -> None:
+def keep_plan(method: Method, first: str | None, description: Description,
+              files: PlanFiles) -> None:
     """Keeps the plan of a method that was compiled, for later loads; its report says why not.
 
     Args:
         first: the name of the method that a load gets ready at once; None for none.
-        names: of the program's methods.
+        description: of the program.
     """
     name = method.metadata.name
     if files.is_off:
         return
     why = ("only that of 'forward', or of the only method, is" if name != first else
            files.why or why_unkept(method.graph) or method.why_not_repeatable
-           or _write(method, names, files))
+           or _write(method, description, files))
     if why:
         method.report.note(f"no plan of method '{name}' is kept for later loads: {why}")
 
 
-def _write(method: Method, names: Sequence[str], files: PlanFiles) -> str:
+def _write(method: Method, description: Description, files: PlanFiles) -> str:
     """Writes the plan to its file; returns why it could not, or ""."""
     graph = method.graph
-    plan = method_plan(names, method.largest, graph)
+    plan = method_plan(description.method_names, method.largest, graph)
     if vars(metadata_of(graph_of(plan))) != vars(method.metadata):
         return "its outputs have other sizes at the largest inputs than at some others"
-    why = files.write(OpenDevice(method.device), plan)
+    try:
+        constants = description.constants
+    except VkrtError as error:
+        return f"a method that gives numbers cannot be read ({error})"
+    why = files.write(OpenDevice(method.device), CachedPlan(
+        plan, tuple(map(ConstantMethod, constants, constants.values()))))
     if not why and graph.is_dynamic:
         method.keep_shapes(ShapeFiles(files, graph.name))
     return why

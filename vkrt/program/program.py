@@ -8,11 +8,10 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.description import Description
-from vkrt.compiler.plan_cache import PlanFiles
+from vkrt.compiler.plan_cache import CachedPlan, PlanFiles
 from vkrt.compiler.program_files import is_compiled
 from vkrt.errors import ClosedError, PipelineError, UnsupportedError
 from vkrt.executable.external_buffers import Semaphore
-from vkrt.executable.program import MethodPlan
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
@@ -67,7 +66,9 @@ class Program(DeviceBound):
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
-        self._names: tuple[str, ...] = ()  # where they are known without the file
+        # What is known without the program's file
+        self._names: tuple[str, ...] = ()
+        self._constants: dict[str, tuple[Any, ...]] | None = None
         self._first: str | None = None  # the method that the load gets ready
         self._store = WeightStore()
         self._closed = False
@@ -114,13 +115,13 @@ class Program(DeviceBound):
         if self._first is not None:
             self.load_method(self._first)
 
-    def _load_cached(self, files: PlanFiles, cached: MethodPlan) -> bool:
+    def _load_cached(self, files: PlanFiles, cached: CachedPlan) -> bool:
         """Loads a method by its cached plan; returns False if the plan does not hold any more."""
-        description, device = self._description, self._device
+        description, device, plan = self._description, self._device, cached.plan
         assert isinstance(description, Description)
         refused = frozenset(refused_by(device))
         try:
-            ready = ready_of(cached, files, description, device, self._options)
+            ready = ready_of(plan, files, description, device, self._options)
         except UnsupportedError:
             return False
         try:
@@ -130,7 +131,8 @@ class Program(DeviceBound):
                 raise
             note(device, error.shaders)
             return False
-        self._names, self._first = cached.methods, cached.method
+        self._names, self._first = plan.methods, plan.method
+        self._constants = {method.name: method.values for method in cached.constants}
         return True
 
     def _add(self, graph: Graph, compiled: Ready | None = None) -> None:
@@ -170,7 +172,7 @@ class Program(DeviceBound):
     def constants(self) -> dict[str, tuple[Any, ...]]:
         """What the program says of itself: the values of the methods that only return numbers, such
         as "get_max_seq_len", by their names."""
-        return self._description.constants
+        return self._description.constants if self._constants is None else self._constants
 
     @property
     def device(self) -> Device:
@@ -224,7 +226,7 @@ class Program(DeviceBound):
             self._report.stopwatch.mark("build the graph")
             self._add(graph)
             assert self._plan_files is not None
-            keep_plan(self._methods[name], self._first, self.method_names, self._plan_files)
+            keep_plan(self._methods[name], self._first, description, self._plan_files)
         else:
             ready = description.prepare(name, self._device, options, self._bring)
             self._add(ready.executables.graph, ready)
