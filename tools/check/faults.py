@@ -197,7 +197,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      [("vkrt/device/policy.py", 'limits["subgroupSize"] < LANES', "False")],
      "", "tests/ops/test_shuffle.py -k choice"),
     ("a cached plan whose kernels do not compile ends the load",
-     [("vkrt/program/program.py", "if refused.issuperset(error.shaders):",
+     [("vkrt/program/program.py", "if frozenset(device.refused).issuperset(error.shaders):",
        "if True:")],
      "", "tests/test_refusals.py -k cached_plan"),
     ("what is refused is not kept for other processes",

@@ -168,9 +168,16 @@ class PlanFiles:
         return self.why or self.write_file(self.name(device), cached)
 
     def read_file(self, name: str) -> CachedPlan | None:
-        """The plan in the file of this name; None where there is no valid one."""
-        data = private_file.read(self.path(name), MAX_BYTES)
-        return None if data is None else from_bytes(data, self._sources)
+        """The plan in the file of this name, which becomes as new as one that is written; None
+        where there is no valid one."""
+        path = self.path(name)
+        data = private_file.read(path, MAX_BYTES)
+        found = None if data is None else from_bytes(data, self._sources)
+        if found is not None:
+            # Those that were used lately stay. In a folder of root's the age does not change.
+            with suppress(OSError):
+                os.utime(path, follow_symlinks=False)
+        return found
 
     def write_file(self, name: str, cached: CachedPlan) -> str:
         """Writes a file of this name; returns why it could not, or ""."""

@@ -23,6 +23,8 @@ from vkrt.work.tensor import Tensor
 # Of a method on one device
 MOST_FILES = 32
 MAX_BYTES = 16 << 20
+# Why a plan is not kept that was made before the driver was found not to compile a kernel
+REFUSED = "the driver was found not to compile a kernel meanwhile"
 # A program that runs at more new shapes than these keeps no further ones: it may run at others all
 # the time.
 MOST_WRITTEN = 16
@@ -52,8 +54,6 @@ class ShapeFiles:
         cached = self._files.read_file(name)
         if cached is None or not _belongs(cached.plan, shape, first):
             return None
-        with suppress(OSError):  # in a folder that only root writes to, the age stays
-            os.utime(self._files.path(name), follow_symlinks=False)
         # What both have is in memory once
         found = cached.plan
         executable = found.executable._replace(weights=first.executable.weights,
@@ -70,6 +70,8 @@ class ShapeFiles:
             return f"the method ran at more than {MOST_WRITTEN} new ones"
         executable, graph = first.executable, plan.graph
         weights = executable.weights
+        if plan.planned.work.target.refused != frozenset(device.refused):
+            return REFUSED
         if not _weights_read(plan.execution).issubset(weights.weights):
             return "kernels read weights in layouts that they do not have at the largest sizes"
         name = self._name(shape, device)
@@ -91,13 +93,18 @@ class ShapeFiles:
     def _prune(self, device: Any, keep: str) -> None:
         """Removes the files of the method that were written or read longest ago."""
         end = f"-{self._files.name(device)}"
+        found = []
         with suppress(OSError), os.scandir(self._files.folder) as entries:
-            found = [(entry.stat().st_mtime_ns, entry.stat().st_size, entry.path)
-                     for entry in entries if entry.name.endswith(end) and entry.name != keep]
-            nbytes = 0
-            for number, (_, size, path) in enumerate(sorted(found, reverse=True), 2):
-                nbytes += size
-                if number > MOST_FILES or nbytes > MAX_BYTES:
+            for entry in entries:
+                if entry.name.endswith(end):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append((entry.name == keep, status.st_mtime_ns, status.st_size,
+                                  entry.path))
+        nbytes = 0
+        for number, (is_new, _, size, path) in enumerate(sorted(found, reverse=True)):
+            nbytes += size
+            if not is_new and (number >= MOST_FILES or nbytes > MAX_BYTES):
+                with suppress(OSError):  # another process tidies up as well
                     os.unlink(path)
 
 

@@ -11,7 +11,7 @@ from vkrt.compiler.plan_cache import (
     shape_plan,
     why_unkept,
 )
-from vkrt.compiler.shape_files import ShapeFiles
+from vkrt.compiler.shape_files import REFUSED, ShapeFiles
 from vkrt.errors import VkrtError
 from vkrt.executable.program import ConstantMethod, MethodPlan
 from vkrt.method.arguments import metadata_of
@@ -20,29 +20,30 @@ from vkrt.method.method import Method
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.mapping import mapper_of
 from vkrt.runtime.open_device import OpenDevice
-from vkrt.runtime.refusals import refused_by
-from vkrt.vk.device import Device
 from vkrt.work.tensor import Tensor
 
 
-def ready_of(cached: MethodPlan, files: PlanFiles, description: Description, device: Device,
+def ready_of(cached: MethodPlan, files: PlanFiles, description: Description, device: OpenDevice,
              options: LoadOptions) -> Ready:
     """A method by its cached plan; the caller closes it.
+
+    Args:
+        device: as the plan was read for it: kernels that are refused later do not change where its
+            weights lie.
 
     Raises:
         UnsupportedError: the plan does not hold any more, because the device does not read a weight
             in its file.
     """
     plan = shape_plan(cached)
-    # As the plan was made: kernels that are refused later do not change where its weights lie.
-    at_load = OpenDevice(device, refused_by(device))
 
     def whole() -> Whole:
         return Whole(description.graph(cached.method),
-                     description.compile(cached.method, at_load, options))
+                     description.compile(cached.method, device, options))
 
     is_dynamic = any(isinstance(value, Tensor) and value.dynamic_dims for value in cached.inputs)
-    mapper = mapper_of(cached.executable, device, description.sources, options.weights == "map")
+    mapper = mapper_of(cached.executable, device.device, description.sources,
+                       options.weights == "map")
     return Ready(Executables(
         plan.graph, plan, whole=whole,
         files=ShapeFiles(files, cached.method) if is_dynamic else None), mapper)
@@ -76,7 +77,10 @@ def _write(method: Method, description: Description, files: PlanFiles) -> str:
         constants = description.constants
     except VkrtError as error:
         return f"a method that gives numbers cannot be read ({error})"
-    why = files.write(OpenDevice(method.device), CachedPlan(
+    device = OpenDevice(method.device)
+    if method.work.target.refused != frozenset(device.refused):
+        return REFUSED
+    why = files.write(device, CachedPlan(
         plan, tuple(map(ConstantMethod, constants, constants.values()))))
     if not why and graph.is_dynamic:
         method.keep_shapes(ShapeFiles(files, graph.name))

@@ -106,20 +106,21 @@ class Program(DeviceBound):
     def _load_first(self) -> None:
         """Loads the method that is needed at once, by its cached plan if there is one."""
         files = self._plan_files
-        cached = files.read(OpenDevice(self._device)) if files is not None else None
-        if files is not None and cached is not None and self._load_cached(files, cached):
-            return
+        if files is not None:
+            device = OpenDevice(self._device, refused_by(self._device))
+            cached = files.read(device)
+            if cached is not None and self._load_cached(files, cached, device):
+                return
         self._description.read()
         names = self.method_names
         self._first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
         if self._first is not None:
             self.load_method(self._first)
 
-    def _load_cached(self, files: PlanFiles, cached: CachedPlan) -> bool:
+    def _load_cached(self, files: PlanFiles, cached: CachedPlan, device: OpenDevice) -> bool:
         """Loads a method by its cached plan; returns False if the plan does not hold any more."""
-        description, device, plan = self._description, self._device, cached.plan
+        description, plan = self._description, cached.plan
         assert isinstance(description, Description)
-        refused = frozenset(refused_by(device))
         try:
             ready = ready_of(plan, files, description, device, self._options)
         except UnsupportedError:
@@ -127,9 +128,9 @@ class Program(DeviceBound):
         try:
             self._add(ready.executables.graph, ready)
         except PipelineError as error:
-            if refused.issuperset(error.shaders):
+            if frozenset(device.refused).issuperset(error.shaders):
                 raise
-            note(device, error.shaders)
+            note(self._device, error.shaders)
             return False
         self._names, self._first = plan.methods, plan.method
         self._constants = {method.name: method.values for method in cached.constants}
