@@ -260,10 +260,8 @@ def test_profiling_by_a_plan_that_would_be_another_now(tmp_path, monkeypatch):
 
 
 def test_what_is_not_kept(tmp_path, monkeypatch):
-    """Programs in memory, dynamic shapes, and where the option says so."""
+    """Programs in memory, and where the option says so."""
     loaded(MLP.read_bytes(), tmp_path)
-    for path in MODELS.glob("*-dyn.pte"):
-        loaded(path, tmp_path)
     loaded(MLP, "off")
     monkeypatch.setenv("VKRT_PLAN_CACHE", "off")
     loaded(MLP, "auto")
@@ -292,3 +290,43 @@ def test_an_import_that_is_refused_now(tmp_path, monkeypatch):
     with closing(Program(MLP, options=options)) as program:
         assert not program.load_method("forward").plan.placements.weights("map")
         program.run(*inputs_of(program))
+
+
+# Where no plan is kept, the report says why
+
+
+@pytest.mark.parametrize("name, why", [
+    ("numbers", "what its inputs hold decides sizes"),
+    ("counted", "the data of a run decide sizes"),
+])
+def test_numbers_that_decide_sizes(name, why, tmp_path):
+    with vkrt.load(MODELS / f"{name}.pte", plan_cache=tmp_path) as program:
+        note, = program.memory.notes
+    assert note.startswith("no plan of method 'forward' is kept for later loads: ") and why in note
+    assert not plans(tmp_path)
+
+
+def test_other_reasons(tmp_path, monkeypatch):
+    def why(source, folder=tmp_path / "plans", method=None, **options):
+        with vkrt.load(source, plan_cache=folder, **options) as program:
+            if method is not None:
+                program.load_method(method)
+            return " ".join(program.memory.notes)
+
+    path = MODELS / "pair-dyn.pte"
+    assert why(path, "off") == ""
+    assert "it is in memory" in why(path.read_bytes())
+    (tmp_path / "file").write_bytes(b"")
+    assert "can write" in why(path, tmp_path / "file" / "below")
+    assert "'encode'" in why(MODELS / "coder.pte", method="encode")
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 10**20)
+    assert "within the last two seconds" in why(path)
+    monkeypatch.undo()
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
+    monkeypatch.setattr("vkrt.compiler.plan_cache.MAX_BYTES", 1000)
+    assert "1,000 at most" in why(path)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("VKRT_PLAN_CACHE", raising=False)
+    assert "no folder for caches" in why(path, "auto")
+    assert not plans(tmp_path / "plans")

@@ -196,6 +196,50 @@ def test_info_of_dynamic_shapes(output_of, json_of):
     assert json_of("info", DYNAMIC)["methods"]["forward"]["dynamic"] is True
 
 
+@pytest.mark.parametrize("options", [(), ("--weights", "stream"), ("--order", "eager"),
+                                     ("--memory-budget", "smallest")], ids=str)
+def test_info_at_shapes(json_of, output_of, options, tmp_path):
+    """What it says is what a program takes that runs at these sizes alone."""
+    shapes = {"1,3,16,22": (1, 3, 16, 22), "1,3,30,40": (1, 3, 30, 40), "1,3,8,10": (1, 3, 8, 10)}
+    given = [word for sizes in shapes for word in ("--shape", sizes)]
+    data = json_of("info", DYNAMIC, *options, *given)["methods"]["forward"]
+    assert list(data["shapes"]) == [f"[{sizes}]" for sizes in shapes]
+    for sizes, found in zip(shapes.values(), data["shapes"].values()):
+        np.save(tmp_path / "x.npy", np.ones(sizes, np.float32))
+        memory = json_of("run", DYNAMIC, *options, "--input", tmp_path / "x.npy")["memory"]
+        assert found["peak"] == memory["measured_peak"] <= data["peak"] == memory["planned_peak"]
+    assert (f"at [1,3,8,10]: {found['dispatches']} dispatches"
+            in output_of("info", DYNAMIC, *options, *given))
+
+
+def test_info_of_a_language_model(json_of, output_of):
+    """Without a word about shapes: those of a prompt and of a text."""
+    data = json_of("info", MODELS / "llama.pte")["methods"]["forward"]
+    longest, single = data["shapes"]
+    assert single == "[1,1] [1]" and data["shapes"][single]["peak"] < data["peak"]
+    assert data["shapes"][longest]["peak"] <= data["peak"]
+    assert f"at {longest}: " in output_of("info", MODELS / "llama.pte")
+    assert json_of("info", DYNAMIC)["methods"]["forward"]["shapes"] == {}
+
+
+@pytest.mark.parametrize("model, shape, words", [
+    ("conv-dyn", "1,3,16", "input 0 'input_0' of method 'forward' is float32[1,3,<=30,<=40]"),
+    ("conv-dyn", "1,3,31,40", "is float32[1,3,<=30,<=40]"),
+    ("conv-dyn", "1,3,0,40", "is float32[1,3,<=30,<=40]"),
+    ("conv-dyn", "1,3,16,16 1", "expected the sizes of 1 inputs"),
+    ("pair-dyn", "7,6 7,6 1,4", "aten.view_copy.default"),
+    ("counted", "4", "what a run finds in them, decides sizes"),
+    ("coder", "4", "of which none is"),
+])
+def test_shapes_that_info_refuses(error_of, model, shape, words):
+    assert words in error_of(cli.EXIT_USAGE, "info", MODELS / f"{model}.pte", "--shape", shape)
+
+
+def test_info_says_that_no_plan_is_kept(output_of):
+    assert ("note: no plan of it is kept for later loads: what its inputs hold decides sizes"
+            in output_of("info", MODELS / "numbers.pte"))
+
+
 def test_run_smaller_inputs(output_of, error_of, tmp_path):
     path, output = tmp_path / "x.npy", tmp_path / "y.npz"
     np.save(path, np.ones((1, 3, 16, 22), np.float32))

@@ -118,6 +118,23 @@ def test_shapes_are_kept_by_bytes(load, work_done):
     assert len(list(loaded.instances)) == LEAST + 1
 
 
+@pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"weights": "copy"}], ids=str)
+def test_the_peak_at_given_sizes(load, options, work_done):
+    """What it will be where nothing larger runs; the plan is there for the first run."""
+    for inputs, expected in sorted_calls("conv-dyn"):
+        program = load("conv-dyn", **options)
+        method = program.load_method("forward")
+        work_done.clear()
+        peak = method.peak_at([array.shape for array in inputs])
+        assert "bind" not in work_done and program.memory.measured_peak <= peak
+        work_done.clear()
+        close_to(program.run(*inputs), expected)
+        assert work_done == ["bind"]
+        assert program.memory.measured_peak == peak <= program.memory.planned_peak
+        with pytest.raises(vkrt.InputError):
+            method.peak_at([(1, 3, 1, 1)])
+
+
 def test_the_arena_grows_only_for_larger_shapes(load):
     calls = sorted_calls("conv-dyn")
     program = load("conv-dyn")

@@ -96,8 +96,10 @@ def test_figures_where_they_are_asked_for(words, run_vkrt):
     turn, = data["turns"]
     assert turn["prompt_tokens"] == 3 and 1 <= turn["tokens"] <= 6 and turn["rate"] > 0
     assert turn["ended"] in ("stop", "length")
-    # Planned for the longest prompt
-    assert data["memory"]["planned_peak"] >= data["memory"]["measured_peak"] > 0
+    # Planned for the longest prompt, and for one of 64 tokens at a time, which is longer than this
+    planned, measured, at_a_time = data["memory"].values()
+    assert planned >= at_a_time >= measured > 0
+    assert f"tokens of a prompt at a time: {at_a_time:,} B on the device" in err
 
 
 def test_no_rate_is_infinite(words, run_vkrt, monkeypatch):

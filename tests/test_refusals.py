@@ -203,8 +203,29 @@ def test_sizes_that_take_a_larger_kernel(at_most):
             with vkrt.load(path, device) as program:
                 assert rows(program, 12).tobytes() == found[12].tobytes()
 
-    """, "attention-dyn")
+    """, "attention-dyn", VKRT_PLAN_CACHE="off")
     assert said.split() == ["matmul_8x8.texel.f32", "matmul_4x8.texel.f32"]
+
+
+def test_cached_plans_of_sizes_whose_kernels_do_not_compile(at_most):
+    """They did when the plans were made: the sizes are compiled anew, the largest ones, too."""
+    said = at_most(10**9, """
+    import os
+
+    x = np.random.default_rng(1).standard_normal((1, 32, 24), np.float32)
+    with vkrt.load(path) as program:
+        expected = [program.run(x[:, :count])[0] for count in (32, 12)]
+    os.environ["VKRT_HOSTILE_MAX_SHADER"] = "16000"
+    for _ in range(2):
+        with vkrt.load(path) as program:
+            for count, wanted in zip((32, 12), expected):
+                found, = program.run(x[:, :count])
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+            assert program.memory.measured_peak <= program.memory.planned_peak
+        print(len(notes))
+    """, "attention-dyn")
+    first, second = map(int, said.split())
+    assert 0 < first == second
 
 
 def test_doctor_says_what_is_refused(at_most):

@@ -66,8 +66,8 @@ def methods(program: vkrt.Program) -> None:
     print(method.start([1]).result(), method.profile([1]).seconds, method.plan, method.work)
     done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], shapes=[[(1, 3)]])
     print(done.targets, done.peak_bytes)
-    print(method.largest, method.graph, method.planned, method.states,
-          method.is_repeatable, method.shapes)
+    print(method.peak_at([(1, 64), (1,)]), method.largest, method.graph, method.planned,
+          method.states, method.shapes)
     method.cancel()
     method.release_buffers()
     state: vkrt.State = method.state
@@ -92,7 +92,7 @@ def memory(program: vkrt.Program) -> None:
     report: vkrt.MemoryReport = program.memory
     phases: list[vkrt.Phase] = report.phases
     print(report.table(), report.weights_table(), report.as_dict(), report.process, phases[0].name)
-    print(report.measured_peak == report.planned_peak)
+    print(report.measured_peak == report.planned_peak, report.run_bytes)
 
 
 def text(program: vkrt.Program, path: str) -> None:

@@ -28,6 +28,8 @@ def started(*arguments, **environment):
         line = process.stderr.readline()
         found = re.match(r"vkrt: serving (.*) on .* at (http://\S+)\n", line)
         assert found, line
+        takes = r" \([0-9,]+ bytes of it at most, with \d+ conversations and 64 tokens of a prompt "
+        assert bool(re.search(takes, line)) == (arguments[0] == LLAMA)
         yield process, found[1], found[2]
     finally:
         process.kill()

@@ -64,6 +64,16 @@ def _positive(text: str) -> int:
     return number
 
 
+def sizes_of(word: str) -> tuple[tuple[int, ...], ...]:
+    """The sizes of all inputs, as `--shape` has them; "-" stands for a number."""
+    try:
+        return tuple(tuple(map(int, sizes.split(","))) if sizes != "-" else ()
+                     for sizes in word.split())
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{word!r}: expected the sizes of each input, such as "
+                                         "'1,3,224,224' or '1,64 1'") from error
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The choice between output for people and for programs."""
     parser.add_argument("--json", action="store_true",

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a device to compile for, by its index, part of its name or its kind, "
                              "or 'generic' for any of Vulkan 1.1, without a driver; may be given "
                              "several times (default: the one that a load takes)")
-    parser.add_argument("--shape", action="append", metavar="SIZES", type=_shape, dest="shapes",
+    parser.add_argument("--shape", action="append", metavar="SIZES", type=common.sizes_of,
+                        dest="shapes",
                         help="the sizes of all inputs of a program with dynamic shapes, such as "
                              "'1,3,224,224' or, of two, '1,64 1'; '-' is a number. Several times "
                              "for several shapes (default: no program with dynamic shapes is "
@@ -32,15 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_load_options(parser, *OPTIONS)
     add_progress(parser)
     common.add_json(parser)
-
-
-def _shape(word: str) -> tuple[tuple[int, ...], ...]:
-    try:
-        return tuple(tuple(map(int, sizes.split(","))) if sizes != "-" else ()
-                     for sizes in word.split())
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{word!r}: expected the sizes of each input, such as "
-                                         "'1,3,224,224' or '1,64 1'") from error
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from vkrt.text.grammar import Grammars
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
 from vkrt.text.saved import check_session_file, load_session, save_session
+from vkrt.text.shapes import CHUNK
 from vkrt.text.tokenizer import Tokenizer
 
 COMMANDS = "/bye ends, /clear begins anew, /save FILE saves, /stats shows rates and memory"
@@ -81,7 +82,7 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prefill(parser: argparse.ArgumentParser) -> None:
-    common.add_value(parser, "--prefill", default=64, metavar="N",
+    common.add_value(parser, "--prefill", default=CHUNK, metavar="N",
                      what="tokens of a prompt that are read at a time; more take more memory")
 
 
@@ -281,10 +282,17 @@ class _Writer:
         return {"device": self.program.device.info.name,
                 "turns": [_figures(text, answer) for text, answer in self.answers],
                 "memory": {"planned_peak": memory.planned_peak,
-                           "measured_peak": memory.measured_peak}}
+                           "measured_peak": memory.measured_peak,
+                           "prefill_peak": self._prefill_peak()}}
+
+    def _prefill_peak(self) -> int:
+        """The most bytes on the device with `--prefill` tokens of a prompt at a time."""
+        return self.session.model.peak_of(self.session.chunk)
 
     def stats(self) -> str:
-        return "\n".join(["", *(_line(answer) for _, answer in self.answers), "",
+        return "\n".join(["", *(_line(answer) for _, answer in self.answers),
+                          f"with {self.session.chunk} tokens of a prompt at a time: "
+                          f"{self._prefill_peak():,} B on the device at most", "",
                           self.program.memory.table()])
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from vkrt.cli import common, info_memory
+from vkrt.cli import common, info_memory, info_shapes
 from vkrt.cli.process import EXIT_FAILED
 from vkrt.compiler.compiler import specialization_of, target_on
 from vkrt.compiler.description import Description
+from vkrt.compiler.plan_cache import why_unkept
+from vkrt.compiler.planned import Planned
 from vkrt.compiler.program_files import is_compiled, verify
 from vkrt.errors import InputError, LoaderError, UnsupportedError
+from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
@@ -47,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                     "each pass that changes it")
     common.add_flag(parser, "--memory", "also print which tensors make the peak of the "
                     "activations, and what each choice of --prefer would make of it")
+    parser.add_argument("--shape", action="append", metavar="SIZES", type=common.sizes_of,
+                        dest="shapes", default=[],
+                        help="also print what \"forward\", or the only method, takes at these "
+                             "sizes of its inputs, such as '1,3,224,224' or, of two, '1,64 1'; "
+                             "several times for several shapes (default: of a language model, 64 "
+                             "tokens of a prompt and 1 of a text)")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
@@ -58,6 +68,9 @@ def execute(options: argparse.Namespace) -> int:
         if options.passes:
             raise InputError(f"{options.model}: a compiled program has no graph for passes; give "
                              "the .pte file")
+        if options.shapes:
+            raise InputError(f"--shape: {options.model} is a compiled program and has its own "
+                             "shapes; give the .pte file")
         from vkrt.cli import info_compiled  # .pte programs do not need it
 
         compiled = info_compiled.describe(options.model)
@@ -70,9 +83,13 @@ def execute(options: argparse.Namespace) -> int:
             common.show(options, {"file": options.model, "passes": texts}, "\n\n".join(
                 text for each in texts.values() for text in each))
             return 0
+        if options.shapes and len(description.method_names) > 1 \
+                and "forward" not in description.method_names:
+            raise InputError(f"--shape: {options.model} has several methods, of which none is "
+                             "\"forward\"")
         methods = {name: describe(description, name, common.device_of(options.device),
                                   common.load_options(options), options.memory_budget is not None,
-                                  options.compile, options.memory)
+                                  options.compile, options.memory, options.shapes)
                    for name in description.method_names}
     finally:
         description.close()
@@ -106,9 +123,14 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
-             smallest: bool, compiles: bool = False, explains: bool = False) -> dict[str, Any]:
+             smallest: bool, compiles: bool = False, explains: bool = False,
+             shapes: Sequence[info_shapes.Sizes] = ()) -> dict[str, Any]:
     """The figures of a method, in bytes and counts, for JSON; or only its values if it is constant.
-    If asked: also the smallest memory budget, the time of pipelines, and what makes the peak."""
+    If asked: also the smallest memory budget, the time of pipelines, and what makes the peak.
+
+    Args:
+        shapes: of the inputs of "forward" or the only method, at which it is described, too.
+    """
     graph = description.graph(name)
     if graph.is_constant:
         return {"values": graph.outputs}
@@ -128,12 +150,18 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     }
     try:
         with Device.open(selector) as device:
-            work, plan, pipelines = with_smaller(device, partial(
+            planned, pipelines = with_smaller(device, partial(
                 _predict, description, name, device, options, compiles))
+            work, plan = planned.work, planned.memory
             data |= {"device": device.info.name, "storage": work.storage,
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
-                     "activations_in_file": graph.file_arena, "notes": work.notes}
+                     "activations_in_file": graph.file_arena,
+                     "notes": [*work.notes, *_unkept(graph)]}
             data |= _figures(plan) | _crossings(work) | pipelines
+            asked = shapes if name == "forward" or len(description.method_names) == 1 else ()
+            data["shapes"] = info_shapes.at_shapes(
+                description, planned, device, options,
+                asked or info_shapes.usual_shapes(graph))
             if explains:
                 data["at_the_peak"] = info_memory.at_the_peak(
                     work, [node.op for node in graph.nodes])
@@ -150,9 +178,15 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
 
 
 def _predict(description: Description, name: str, device: Device, options: LoadOptions,
-             compiles: bool) -> tuple[CommandList, MemoryPlan, dict[str, Any]]:
+             compiles: bool) -> tuple[Planned, dict[str, Any]]:
     planned = description.compile(name, OpenDevice(device), options)
-    return planned.work, planned.memory, _pipelines(device, planned.work, options, compiles)
+    return planned, _pipelines(device, planned.work, options, compiles)
+
+
+def _unkept(graph: Graph) -> list[str]:
+    """What there is to say of a method of which loads keep no plan."""
+    why = why_unkept(graph)
+    return [f"no plan of it is kept for later loads: {why}"] if why else []
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:
@@ -219,14 +253,14 @@ def text(name: str, data: dict[str, Any]) -> str:
                      "their use")
     if "at_the_peak" in data:
         lines += info_memory.lines(data["at_the_peak"], data["preferences"])
+    lines += info_shapes.lines(data["shapes"])
     lines += [f"  note: {note}" for note in data["notes"]]
     return "\n".join(lines)
 
 
 def _steps(data: dict[str, Any]) -> str:
-    count = data["dispatches"]
-    text = (f"{count:,} dispatch" + ("" if count == 1 else "es")
-            + f" of {counted(data['pipelines'], 'pipeline')}")
+    text = (f"{info_shapes.dispatches(data['dispatches'])} of "
+            f"{counted(data['pipelines'], 'pipeline')}")
     if "compile_ms" in data:
         text += f" ({data['compile_ms']:.0f} ms to create, {data['compile_cpu_ms']:.0f} ms of CPU)"
     on_host = sum(data["kernels_on_host"].values())

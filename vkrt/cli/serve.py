@@ -17,6 +17,7 @@ from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
 from vkrt.cli.process import take_interrupts
 from vkrt.cli.progress import add_progress
 from vkrt.errors import InputError, UnsupportedError, missing_package
+from vkrt.graph.wording import counted
 from vkrt.plan.options import parse_bytes
 from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel
@@ -76,11 +77,11 @@ def execute(options: argparse.Namespace) -> int:
     tokenizer = Tokenizer(options.tokenizer) if options.tokenizer else None
     # Listens before the load, which takes longer: clients wait until that is done.
     with _listener(options.host, options.port) as listener, load_shown(options) as program:
-        service = _service(options, program, tokenizer, limits)
+        service, takes = _service(options, program, tokenizer, limits)
         hosts = ["localhost", "127.0.0.1", "[::1]", options.host] if is_local and not key else ["*"]
         app = service.app(service.routes(), key, hosts)
         host, port = listener.getsockname()[:2]
-        print(f"vkrt: serving {service.name} on {program.device.info.name} at "
+        print(f"vkrt: serving {service.name} on {program.device.info.name}{takes} at "
               f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
         # asyncio also logs that a client has gone.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -99,20 +100,25 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _service(options: argparse.Namespace, program: Program, tokenizer: Tokenizer | None,
-             limits: Any) -> Any:
+             limits: Any) -> tuple[Any, str]:
+    """What answers requests, and in words what a language model takes of the device."""
     name = options.name or Path(options.model).stem
     try:
         LanguageModel(program, options.method)
     except (InputError, UnsupportedError):
         from vkrt.serve.arrays import ArrayService
 
-        return ArrayService(program, options.method, name, limits)
+        return ArrayService(program, options.method, name, limits), ""
     from vkrt.serve.conversations import Conversations
     from vkrt.serve.openai import TextService
 
     tokenizer = tokenizer or Tokenizer(Path(options.model).parent)
-    return TextService(Conversations(program, options.method, tokenizer, options.conversations,
-                                     options.prefill), name, limits, options.conversations)
+    conversations = Conversations(program, options.method, tokenizer, options.conversations,
+                                  options.prefill)
+    takes = (f" ({conversations.model.peak_of(options.prefill):,} bytes of it at most, with "
+             f"{counted(options.conversations, 'conversation')} and {options.prefill} tokens of a "
+             "prompt at a time)")
+    return TextService(conversations, name, limits, options.conversations), takes
 
 
 def _is_local(host: str) -> bool:

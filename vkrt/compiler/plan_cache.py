@@ -6,8 +6,11 @@ files with their times of change. Its content is a flat file (`vkrt.executable.f
 checksum, and the ranges and places in it are checked. What kernels do with their parameters is not,
 so files and folders that somebody else may have written are not read (`vkrt.vk.private_file`).
 
-There is no cached plan for a program in memory, for a method with dynamic shapes, which is lowered
-again at every new shape, or for a plan that depends on another method's weights on the device.
+A method with dynamic shapes has one file for the shape that it is loaded for, and one for each of
+the shapes that it ran at lately (`vkrt.compiler.shape_files`).
+
+There is no cached plan for a program in memory, for a method in which numbers decide sizes
+(`why_unkept`), or for a plan that depends on another method's weights on the device.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.compiler.shape import ShapePlan
 from vkrt.device.policy import policy_of
@@ -28,6 +31,7 @@ from vkrt.executable.program import (
     Compiled,
     CompiledMethod,
     CompiledTarget,
+    ConstantMethod,
     MethodPlan,
     shaders_of,
 )
@@ -48,11 +52,18 @@ MAX_FOLDER_BYTES = 64 << 20
 RECENT_NS = 2_000_000_000
 
 
-def method_plan(methods: Sequence[str], plan: ShapePlan) -> MethodPlan:
-    """The record of a method at one shape; `methods` are the names of the program's methods."""
+def method_plan(methods: Sequence[str], plan: ShapePlan, whole: Graph | None = None) -> MethodPlan:
+    """The record of a method at one shape.
+
+    Args:
+        methods: the names of the program's methods.
+        whole: the method's graph, with the names of inputs and outputs, where `plan.graph` is the
+            one at the sizes of a call.
+    """
     graph = plan.graph
+    named = whole or graph
     return MethodPlan(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
-                      graph.input_names, graph.output_names, graph.file_arena,
+                      named.input_names, named.output_names, graph.file_arena,
                       plan.planned.record, plan.limits, plan.index_limits)
 
 
@@ -71,85 +82,141 @@ def is_fixed(graph: Graph) -> bool:
     return not graph.is_dynamic and not any(isinstance(value, Symbol) for value in graph.inputs)
 
 
+def why_unkept(graph: Graph) -> str:
+    """Why no plan of a method is kept; "" where one is."""
+    if graph.counts:
+        return "the data of a run decide sizes in it"
+    if graph.reads:
+        return "what its inputs hold decides sizes or places in it"
+    if any(isinstance(value, Symbol) for value in graph.inputs):
+        return "an input of it is a number"
+    return ""
+
+
+class CachedPlan(NamedTuple):
+    """What a file has.
+
+    Attributes:
+        plan: of a method.
+        constants: the program's methods that only return numbers; none in the file of a further
+            shape.
+    """
+
+    plan: MethodPlan
+    constants: tuple[ConstantMethod, ...] = ()
+
+
 class PlanFiles:
-    """The files of cached plans for one program and one set of options; `any`: whether there is a
-    plan for some device.
+    """The files of cached plans for one program and one set of options.
 
     Args:
         sources: of the program's bytes, then of its data files.
         options: `options.plan_cache` is the folder, "off", or "auto".
+
+    Attributes:
+        folder: the folder; None for none.
+        any: whether there is a plan for some device.
+        is_off: whether nothing is to be kept.
+        why: why no plan of the program can be kept, although it is to be; else "".
     """
 
     def __init__(self, sources: Sequence[Any], options: LoadOptions):
-        self._start = ""
+        self._digest = ""
         self._sources = len(sources)
         self.any = False
-        folder = folder_of(options.plan_cache)
+        option = os.fsdecode(options.plan_cache)
+        if option == "auto":
+            option = os.environ.get("VKRT_PLAN_CACHE") or option
+        self.is_off = option == "off"
+        self.folder = cache_folder() if option == "auto" else option
+        self.why = ""
+        if self.is_off:
+            return
+        if self.folder is None:
+            self.why = "there is no folder for caches (neither HOME nor XDG_CACHE_HOME is set)"
+            return
         identities = [source.identity for source in sources]
-        if folder is None or None in identities:
+        if None in identities:
+            self.why = "it is in memory, or its data is, and not in files"
             return
         latest = max(stamp for identity in identities for stamp in identity[-2:])
         if abs(time.time_ns() - latest) < RECENT_NS:
+            self.why = "a file of it was changed within the last two seconds"
             return
         # Only the options that plans depend on
         options = replace(options, plan_cache="off", pipeline_cache="off", prefetch="auto",
                           keep_cached=None)
         try:
             code = sorted(_code())
-        except (OSError, UnsupportedError):  # an archive, or a copy that was not built
+        except (OSError, UnsupportedError):
+            self.why = "vkrt is in an archive, or was not built"
             return
-        start = _digest(repr((__version__, code, identities, options)))
-        self._start = os.path.join(folder, start)
+        self._digest = digest_of(repr((__version__, code, identities, options)))
         with suppress(OSError):
-            self.any = any(name.startswith(start) for name in os.listdir(folder))
+            self.any = any(name.startswith(self._digest) for name in os.listdir(self.folder))
 
-    def read(self, device: Any) -> MethodPlan | None:
-        if not self.any:
-            return None
-        data = private_file.read(self._path(device), MAX_BYTES)
-        return None if data is None else from_bytes(data, self._sources)
+    def read(self, device: Any) -> CachedPlan | None:
+        """The plan of the method that a load gets ready at once; None where there is no valid one.
 
-    def write(self, device: Any, plan: MethodPlan) -> bool:
-        if not self._start:
-            return False
-        data = to_bytes(plan)
-        path = self._path(device)
-        if len(data) > MAX_BYTES or not private_file.put(path, data):
-            return False
+        Args:
+            device: an `OpenDevice`.
+        """
+        return self.read_file(self.name(device)) if self.any else None
+
+    def write(self, device: Any, cached: CachedPlan) -> str:
+        """Keeps this plan; returns why it could not, or ""."""
+        return self.why or self.write_file(self.name(device), cached)
+
+    def read_file(self, name: str) -> CachedPlan | None:
+        """The plan in the file of this name, which becomes as new as one that is written; None
+        where there is no valid one."""
+        path = self.path(name)
+        data = private_file.read(path, MAX_BYTES)
+        found = None if data is None else from_bytes(data, self._sources)
+        if found is not None:
+            # Those that were used lately stay. In a folder of root's the age does not change.
+            with suppress(OSError):
+                os.utime(path, follow_symlinks=False)
+        return found
+
+    def write_file(self, name: str, cached: CachedPlan) -> str:
+        """Writes a file of this name; returns why it could not, or ""."""
+        data, path = to_bytes(cached), self.path(name)
+        if len(data) > MAX_BYTES:
+            return f"it has {len(data):,} bytes, of {MAX_BYTES:,} at most"
+        if not private_file.put(path, data):
+            return (f"{self.folder} is full, or no folder that this user and nobody else can write "
+                    "to")
         private_file.prune(os.path.dirname(path), path, SUFFIX, MAX_FOLDER_BYTES)
-        return True
+        return ""
 
-    def _path(self, device: Any) -> str:
-        return f"{self._start}-{_digest(repr(_device(device)))}{SUFFIX}"
+    def path(self, name: str) -> str:
+        """The path of a file; there is a folder."""
+        assert self.folder is not None
+        return os.path.join(self.folder, name)
 
-
-def folder_of(option: str | os.PathLike[str]) -> str | None:
-    """The folder of cached plans; None for none."""
-    folder = os.fsdecode(option)
-    if folder == "auto":
-        folder = os.environ.get("VKRT_PLAN_CACHE") or folder
-    if folder == "off":
-        return None
-    return cache_folder() if folder == "auto" else folder
+    def name(self, device: Any) -> str:
+        """The name of the file of the plan for a device."""
+        return f"{self._digest}-{digest_of(repr(_device(device)))}{SUFFIX}"
 
 
-def to_bytes(plan: MethodPlan) -> bytes:
-    modules = tuple(map(module_of, shaders_of([plan.executable])))
-    target = CompiledTarget("", (CompiledMethod(plan),))
-    return rows.to_bytes(Compiled(__version__, "", (), (target,), modules))
+def to_bytes(cached: CachedPlan) -> bytes:
+    modules = tuple(map(module_of, shaders_of([cached.plan.executable])))
+    target = CompiledTarget("", (CompiledMethod(cached.plan),))
+    return rows.to_bytes(Compiled(__version__, "", cached.constants, (target,), modules))
 
 
-def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
+def from_bytes(data: bytes, sources: int) -> CachedPlan | None:
     """The plan in a file's content; None if it is no valid plan of so many source files."""
     try:
         compiled = flat.File(data, sources, 0).read()
         check_interfaces(compiled.modules)
     except (FormatError, UnsupportedError):
         return None
-    return compiled.targets[0].methods[0].largest
+    return CachedPlan(compiled.targets[0].methods[0].largest, compiled.constants)
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hex()[:24]
 
 

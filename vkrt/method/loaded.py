@@ -69,7 +69,8 @@ class Loaded:
                 compiled = self._compile(graph, store)
             else:
                 self._resources.callback(compiled.close)
-                self._pipelines.begin(compiled.executables.first.execution.kernels)
+                if not compiled.executables.is_open:
+                    self._pipelines.begin(compiled.executables.first.execution.kernels)
             self.executables, self.mapper, self.shared = compiled
             self._load(store, allocator)
         except BaseException as error:
@@ -125,11 +126,13 @@ class Loaded:
         self._pipelines.finish()
         debug.describe(executables.graph, plan)
         report.planned(figures, plan.placements)
-        report.notes += [note for note in plan.notes if note not in report.notes]
+        for note in plan.notes:
+            report.note(note)
         weights.prepare()
         self.state = self._new_memory()
-        instance = self._instance(executables.shape, executables.first, self.state,
-                                  ExternalBuffers())
+        # Of a method that runs at any shape, commands are made for those that it runs at.
+        instance = None if executables.is_open else self._instance(
+            executables.shape, executables.first, self.state, ExternalBuffers())
         self._pipelines.save()
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
@@ -154,7 +157,7 @@ class Loaded:
             weights.stream(self._new_reader(strategy))
         if plan.execution.reads_rows:
             weights.read_rows_by(self._new_reader(strategy))
-        if executables.has_one_shape:
+        if instance is not None and executables.has_one_shape:
             self.instances.bind(instance)
         report.stopwatch.mark("allocate and record")
         if displaced := self.allocator.displaced_bytes:
@@ -207,26 +210,34 @@ class Loaded:
 
     def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
         def instance() -> Instance:
-            plan = self._plan_at(shape)
+            plan = self.plan_at(shape)
             try:
                 return self._instance(shape, plan, state, buffers)
             except PipelineError:
                 # The shape is compiled anew, with smaller kernels.
                 if self.executables.recent.get(shape) is plan:
                     self._forget(shape, plan)
+                self.executables.first_runs &= plan is not self.executables.first
                 raise
 
         return with_smaller(self.device, instance)
 
-    def _plan_at(self, shape: Shape) -> ShapePlan:
-        """The plan of a shape; it is compiled now unless a plan is kept."""
-        plan = self.executables.find(shape)
+    def plan_at(self, shape: Shape) -> ShapePlan:
+        """The plan of a shape; it is read or compiled now unless it is there."""
+        executables = self.executables
+        plan = executables.find(shape)
         if plan is None:
-            plan = self._compile_at(shape)
-            recent = self.executables.recent
-            for other, old in recent.excess(plan.nbytes):
+            plan = executables.read(shape, OpenDevice(self.device))
+            if plan is None:
+                plan = self.compile_at(shape)
+                executables.compiled(shape, plan)
+            figures = plan.executable.figures
+            debug.say(1, f"{executables.graph.name} at {shape}: {figures.run_bytes:,} bytes")
+            self._grow_to(figures.activation_bytes + figures.host_bytes, f"at {shape} needs",
+                          "more than any sizes tried when it was loaded")
+            for other, old in executables.recent.excess(plan.nbytes):
                 self._forget(other, old)
-            recent.add(shape, plan, plan.nbytes)
+            executables.recent.add(shape, plan, plan.nbytes)
         return plan
 
     def _forget(self, shape: Shape, plan: ShapePlan) -> None:
@@ -248,34 +259,25 @@ class Loaded:
         self.instances.add(shape, instance)
         return instance
 
-    def _compile_at(self, shape: Shape) -> ShapePlan:
-        from vkrt.compiler.compiler import plan_at
+    def compile_at(self, shape: Shape) -> ShapePlan:
+        """Compiles the method at a shape."""
+        from vkrt.compiler import compiler
         from vkrt.lowering.lowering import lower
 
         executables, device = self.executables, OpenDevice(self.device)
-        base = executables.first.planned.base
+        base = executables.planned.base
         refused = frozenset(device.refused)
         if refused != base.target.refused:
             # The kernels may differ now, also those of nodes that other sizes leave as they were
             base = replace(base, target=replace(base.target, refused=refused),
                            memo=replace(base.memo, nodes=()))
-            executables.first = executables.rebased(base)
-        graph = shape.resolve(executables.graph)
+            executables.whole = executables.rebased(base)
+        graph = shape.resolve(executables.whole_graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
             self._load_extra(graph, work)
-        plan = plan_at(graph, work, executables.first.planned, device, self.options,
-                       self._extra_bytes)
-        debug.say(1, f"{graph.name} at {shape}: {plan.executable.figures.run_bytes:,} bytes of "
-                     "activations")
-        self._expect(shape, plan)
-        return plan
-
-    def _expect(self, shape: Shape, plan: ShapePlan) -> None:
-        """Corrects the report's prediction if a shape needs more than all shapes so far."""
-        figures = plan.executable.figures
-        self._grow_to(figures.activation_bytes + figures.host_bytes, f"at {shape} needs",
-                      "more than any sizes tried when it was loaded")
+        return compiler.plan_at(graph, work, executables.planned, device, self.options,
+                                self._extra_bytes)
 
     def _grow_to(self, nbytes: int, what: str, why: str) -> None:
         """Corrects the report's prediction if activations take more bytes than it expects. In its
@@ -291,7 +293,7 @@ class Loaded:
         from vkrt.compiler.compiler import plan_weights
         from vkrt.lowering.reuse import with_weights_of
 
-        base = self.executables.first.planned.base
+        base = self.executables.planned.base
         extra = [p for p in work.prepacks if p.target.storage.id >= len(base.storages)]
         found, mapper = plan_weights(graph, work, extra, OpenDevice(self.device), self._sources,
                                      self.options)
@@ -312,7 +314,7 @@ class Loaded:
                 weights.allocate_early()
                 weights.bring(reader)
             nbytes = found.figures.weight_bytes
-            first = self.executables.rebased(with_weights_of(base, work))
+            whole = self.executables.rebased(with_weights_of(base, work))
         except BaseException:
             (weights or mapper).close()
             raise
@@ -320,7 +322,7 @@ class Loaded:
         self._weights += [weights]
         self._extra_bytes += nbytes
         self.instances.max_bytes -= nbytes
-        self.executables.first = first
+        self.executables.whole = whole
         self.report.further_weights(nbytes, used + needed, f"sizes of method '{graph.name}' read "
                                     f"{len(extra)} weights in another layout, {nbytes:,} bytes")
 

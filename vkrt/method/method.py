@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.shape import Shape, ShapePlan
-from vkrt.errors import InputError, UnsupportedError
-from vkrt.executable.executable import Executable
+from vkrt.compiler.shape_files import ShapeFiles
+from vkrt.errors import InputError
 from vkrt.executable.external_buffers import Semaphore
-from vkrt.executable.records import ExecutionPlan
 from vkrt.executable.states import StateTensor
 from vkrt.graph.graph import Graph
 from vkrt.method.arguments import (
@@ -33,6 +32,7 @@ from vkrt.method.run_queue import RunQueue
 from vkrt.method.states import State, another_state
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.refusals import with_smaller
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.memory import Allocator
@@ -73,7 +73,7 @@ class Method(DeviceBound):
                  compiled: Ready | None = None):
         self.metadata = metadata_of(graph)
         self.report = report or MemoryReport()
-        self._device = device
+        self.device = device
         self._queue = RunQueue(device, self.metadata.name)
         self._has_run = False
         load = partial(Loaded, graph, sources, device, options or LoadOptions(), self.report,
@@ -96,10 +96,15 @@ class Method(DeviceBound):
         return self._loaded.executables.first
 
     @property
-    def is_repeatable(self) -> bool:
-        """Whether another load makes the same plan: no weights are shared with other methods, and
-        no import lacked memory."""
-        return not self._loaded.shared.owners and not self._loaded.mapper.lacked_memory
+    def why_not_repeatable(self) -> str:
+        """Why another load might make another plan; "" if it makes the same."""
+        if self._loaded.shared.owners:
+            return "it shares weights with methods that were loaded before"
+        return "an import lacked memory" if self._loaded.mapper.lacked_memory else ""
+
+    def keep_shapes(self, files: ShapeFiles) -> None:
+        """Keeps the plans of shapes that are compiled from now on, for later processes."""
+        self._loaded.executables.files = files
 
     @property
     def graph(self) -> Graph:
@@ -125,6 +130,21 @@ class Method(DeviceBound):
     def states(self) -> tuple[StateTensor, ...]:
         """What it keeps from run to run."""
         return self._loaded.states.tensors
+
+    def peak_at(self, sizes: Sequence[Sequence[int]]) -> int:
+        """The most bytes on the device where the method runs at these sizes of its inputs and at no
+        larger ones: with dynamic shapes less than the planned peak. The plan is made or read now,
+        and nothing is allocated.
+
+        Raises:
+            InputError: the sizes do not fit.
+        """
+        with self._queue.turn():
+            largest, figures = (plan.executable.figures for plan in (
+                self.largest, self._loaded.plan_at(Shape(tuple(map(tuple, sizes))))))
+            less = (largest.activation_bytes + largest.host_bytes
+                    - figures.activation_bytes - figures.host_bytes)
+            return max(self.report.measured_peak, self.report.run_bytes - max(less, 0))
 
     # Running
 
@@ -218,7 +238,7 @@ class Method(DeviceBound):
 
     def _call(self, inputs: Any) -> list[Any]:
         """The inputs of a call, checked and in order."""
-        self._device.check_process()
+        self.device.check_process()
         if not isinstance(inputs, (list, tuple)) or (
                 len(inputs) == 1 and isinstance(inputs[0], Mapping)):
             inputs = in_order(inputs, {}, self.metadata)
@@ -287,6 +307,8 @@ class Method(DeviceBound):
             self._has_run = True
             self.report.stopwatch.mark("first run")
             self._loaded.phase("end of execute")
+        if self._loaded.executables.has_new:
+            self._loaded.executables.keep(instance.plan, OpenDevice(self.device), self.report)
         return results
 
     def release_buffers(self) -> None:
@@ -338,40 +360,17 @@ class Method(DeviceBound):
             VulkanError: the device failed; ForkedError as for `execute`.
         """
         # Imported here: few programs are profiled
-        from vkrt.method.profile import summarize, takes_timestamps
-        from vkrt.plan.commands import profiled_plan
-        from vkrt.runtime.timed_runs import time_runs
+        from vkrt.method.profile import profile_of, takes_timestamps
 
         arrays = self._call(inputs)
         if repeat < 1:
             raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
-        timestamps = takes_timestamps(clock, self._device)
+        timestamps = takes_timestamps(clock, self.device)
         with self._queue.lock:
             instance = self._run_counted(arrays) if self._counts else self._ready(arrays)
-            compute, execution = instance.compute, instance.plan.execution
-
-            def write() -> None:
-                write_inputs(compute, arrays, execution.inputs)
-                compute.copy_in()
-
-            planned = instance.plan.executable
-            if isinstance(planned, Executable):
-                planned = self._planned_as(execution)
-            plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
             # The run that has found the counts is the one that is not timed.
-            runs = time_runs(compute, plan, write, _run_kernel, timestamps,
-                             repeat if self._counts else repeat + 1)
-        return summarize(planned.graph, planned.work, self._device, runs[-repeat:],
-                         "device" if timestamps else "host")
-
-    def _planned_as(self, execution: ExecutionPlan) -> Planned:
-        """What the method was planned to, if its plan comes from a file."""
-        planned = self.planned
-        if planned.execution != execution:
-            raise UnsupportedError(f"method '{self.metadata.name}': the cached plan that it runs by"
-                                   " is another one than is made now; load it with "
-                                   "plan_cache='off' to profile it")
-        return planned
+            return profile_of(self._loaded, instance, arrays, _run_kernel, repeat,
+                              0 if self._counts else 1, timestamps)
 
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.
@@ -379,7 +378,7 @@ class Method(DeviceBound):
         In a process that was forked after the load nothing is released: everything is the parent's.
         """
         queue = self._queue
-        if self._device.inherited:
+        if self.device.inherited:
             # The parent's threads are not here: none can give back the lock, end, or be waited for.
             queue.closed = True
             self._loaded.abandon()

@@ -10,11 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vkrt.compiler.planned import Planned
+from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.device.policy import Ceiling, policy_of
 from vkrt.errors import InputError
+from vkrt.executable.executable import Executable
 from vkrt.graph.graph import Graph
+from vkrt.method.arguments import write_inputs
+from vkrt.method.executables import another_plan
+from vkrt.method.instances import Instance
+from vkrt.method.loaded import Loaded
 from vkrt.ops.flops import flops_of
+from vkrt.plan.commands import profiled_plan
 from vkrt.report.columns import columns
+from vkrt.runtime.timed_runs import time_runs
 from vkrt.vk.info import usable_cores
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import Dispatch, HostCall
@@ -32,6 +41,46 @@ def takes_timestamps(clock: str, device: Any) -> bool:
     if clock not in CLOCKS:
         raise InputError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
     return clock == "device" or (clock == "auto" and device.timestamp_bits > 0)
+
+
+def planned_of(loaded: Loaded, plan: ShapePlan) -> Planned:
+    """What a plan was made from: its command list and memory plan, made anew for one of a file.
+
+    Raises:
+        UnsupportedError: this process makes another plan than the one in the file.
+    """
+    if not isinstance(plan.executable, Executable):
+        return plan.executable
+    executables = loaded.executables
+    planned = executables.planned
+    if plan is not executables.first:
+        planned = loaded.compile_at(Shape.of_graph(plan.graph, ())).planned
+    if planned.execution != plan.execution:
+        raise another_plan(executables.graph.name)
+    return planned
+
+
+def profile_of(loaded: Loaded, instance: Instance, arrays: Sequence[Any], run_kernel: Any,
+               repeat: int, further: int, timestamps: bool) -> Profile:
+    """Runs an instance that is ready, and times every step of the last `repeat` runs.
+
+    Args:
+        arrays: the inputs.
+        run_kernel: runs kernels of the host, as for `ComputeGraph.run`.
+        further: how many runs come before those that are timed.
+        timestamps: whether the device's count, or the host's of steps submitted alone.
+    """
+    compute, execution = instance.compute, instance.plan.execution
+
+    def write() -> None:
+        write_inputs(compute, arrays, execution.inputs)
+        compute.copy_in()
+
+    planned = planned_of(loaded, instance.plan)
+    plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
+    runs = time_runs(compute, plan, write, run_kernel, timestamps, further + repeat)
+    return summarize(planned.graph, planned.work, loaded.device, runs[-repeat:],
+                     "device" if timestamps else "host")
 
 
 @dataclass(frozen=True)

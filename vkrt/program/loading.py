@@ -81,9 +81,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             it was opened with.
         plan_cache: the folder that keeps what was worked out for a program, "off", or "auto" for
             the one in the user's cache folder (`VKRT_PLAN_CACHE` replaces this folder). A program
-            with fixed sizes then loads faster from its second load on: only its weights are read. A
-            plan that is damaged, or of another program, device or vkrt, is ignored. A folder that
-            others can write to is not used.
+            then loads faster from its second load on: only its weights are read. With dynamic
+            shapes the same holds for the first run at every shape that it ran at lately. A plan
+            that is damaged, or of another program, device or vkrt, is ignored. A folder that others
+            can write to is not used. `Program.memory.notes` says why no plan is kept, where none
+            is.
         order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
             least memory) or "eager" (a lack of memory shows before weights are read).
         chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; the

@@ -8,26 +8,25 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.description import Description
-from vkrt.compiler.plan_cache import PlanFiles, is_fixed, method_plan, shape_plan
+from vkrt.compiler.plan_cache import CachedPlan, PlanFiles
 from vkrt.compiler.program_files import is_compiled
 from vkrt.errors import ClosedError, PipelineError, UnsupportedError
 from vkrt.executable.external_buffers import Semaphore
-from vkrt.executable.program import MethodPlan
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.device_bound import DeviceBound
-from vkrt.method.executables import Executables, Ready
+from vkrt.method.executables import Ready
 from vkrt.method.loaded import Loaded
 from vkrt.method.method import Method
 from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
 from vkrt.method.states import State
 from vkrt.plan.options import LoadOptions
+from vkrt.program.cached import keep_plan, ready_of
 from vkrt.program.outputs import converter
 from vkrt.report.memory import MemoryReport
 from vkrt.report.stopwatch import OnProgress
-from vkrt.runtime.mapping import mapper_of
 from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.refusals import note, refused_by
 from vkrt.runtime.weight_store import WeightStore
@@ -67,16 +66,20 @@ class Program(DeviceBound):
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
-        self._names: tuple[str, ...] = ()  # where they are known without the file
+        # What is known without the program's file
+        self._names: tuple[str, ...] = ()
+        self._constants: dict[str, tuple[Any, ...]] | None = None
+        self._first: str | None = None  # the method that the load gets ready
         self._store = WeightStore()
         self._closed = False
         # What it has besides its methods; closed after them
         self._resources = ExitStack()
         self._description = self._resources.enter_context(closing(_described(source, data_path)))
-        plans = None
+        # None for a compiled program, which needs no cached plans
+        self._plan_files: PlanFiles | None = None
         if isinstance(self._description, Description):
-            plans = PlanFiles(self._description.sources, self._options)
-            if not plans.any:
+            self._plan_files = PlanFiles(self._description.sources, self._options)
+            if not self._plan_files.any:
                 self._description.read()
         self._report.stopwatch.mark("read the program")
         growth = self._report.growth
@@ -93,49 +96,44 @@ class Program(DeviceBound):
             self._report.stopwatch.mark("start the driver")
             growth.attribute("rest" if is_given else "driver")
             growth.holds_device = self._device.info.type == "cpu"
-            self._load_first(plans)
+            self._load_first()
         except BaseException:
             self._release()
             raise
         finally:
             self._report.stopwatch.on_progress = None
 
-    def _load_first(self, plans: PlanFiles | None) -> None:
-        """Loads the method that is needed at once, by its cached plan if there is one. `plans` is
-        None for a compiled program, which needs no cached plans."""
-        cached = plans.read(OpenDevice(self._device)) if plans is not None else None
-        if cached is not None and self._load_cached(cached):
-            return
+    def _load_first(self) -> None:
+        """Loads the method that is needed at once, by its cached plan if there is one."""
+        files = self._plan_files
+        if files is not None:
+            device = OpenDevice(self._device, refused_by(self._device))
+            cached = files.read(device)
+            if cached is not None and self._load_cached(files, cached, device):
+                return
         self._description.read()
         names = self.method_names
-        first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
-        if first is not None:
-            method = self.load_method(first)
-            if plans is not None and method.is_repeatable and is_fixed(method.graph):
-                plans.write(OpenDevice(self._device), method_plan(names, method.largest))
+        self._first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
+        if self._first is not None:
+            self.load_method(self._first)
 
-    def _load_cached(self, cached: MethodPlan) -> bool:
+    def _load_cached(self, files: PlanFiles, cached: CachedPlan, device: OpenDevice) -> bool:
         """Loads a method by its cached plan; returns False if the plan does not hold any more."""
-        description = self._description
+        description, plan = self._description, cached.plan
         assert isinstance(description, Description)
-        # The lambda below has no reference to the program: that is freed when nobody uses it.
-        device, options = self._device, self._options
-        plan, refused = shape_plan(cached), frozenset(refused_by(device))
         try:
-            mapper = mapper_of(cached.executable, device, description.sources,
-                               options.weights == "map")
+            ready = ready_of(plan, files, description, device, self._options)
         except UnsupportedError:
             return False
         try:
-            self._add(plan.graph, Ready(Executables(
-                plan.graph, plan, whole=lambda: description.compile(
-                    cached.method, OpenDevice(device), options)), mapper))
+            self._add(ready.executables.graph, ready)
         except PipelineError as error:
-            if refused.issuperset(error.shaders):
+            if frozenset(device.refused).issuperset(error.shaders):
                 raise
-            note(device, error.shaders)
+            note(self._device, error.shaders)
             return False
-        self._names = cached.methods
+        self._names, self._first = plan.methods, plan.method
+        self._constants = {method.name: method.values for method in cached.constants}
         return True
 
     def _add(self, graph: Graph, compiled: Ready | None = None) -> None:
@@ -175,7 +173,7 @@ class Program(DeviceBound):
     def constants(self) -> dict[str, tuple[Any, ...]]:
         """What the program says of itself: the values of the methods that only return numbers, such
         as "get_max_seq_len", by their names."""
-        return self._description.constants
+        return self._description.constants if self._constants is None else self._constants
 
     @property
     def device(self) -> Device:
@@ -228,6 +226,8 @@ class Program(DeviceBound):
             graph = description.graph(name)
             self._report.stopwatch.mark("build the graph")
             self._add(graph)
+            assert self._plan_files is not None
+            keep_plan(self._methods[name], self._first, description, self._plan_files)
         else:
             ready = description.prepare(name, self._device, options, self._bring)
             self._add(ready.executables.graph, ready)

@@ -129,7 +129,7 @@ class MemoryReport:
             plan: `vkrt.executable.memory.MemoryFigures`.
             placements: of its weights.
         """
-        self.planned_peak = max(self.planned_peak, self._run_bytes + plan.peak_bytes)
+        self.planned_peak = max(self.planned_peak, self.run_bytes + plan.peak_bytes)
         self.weights += plan.weight_bytes
         self.pool += plan.pool_bytes
         self.uploads += plan.upload_bytes
@@ -145,10 +145,15 @@ class MemoryReport:
             sum(record.nbytes for record in self.placements if record.placement == kind)
             for kind in ("map", "shared", "direct", "stream"))
 
+    def note(self, text: str) -> None:
+        """Notes something once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
     def grew(self, nbytes: int, why: str) -> None:
         """Notes that activations take more than was planned."""
         self.activations += nbytes
-        self.planned_peak = max(self.planned_peak, self._run_bytes)
+        self.planned_peak = max(self.planned_peak, self.run_bytes)
         self.notes.append(why)
 
     def further_weights(self, nbytes: int, peak: int, why: str) -> None:
@@ -159,18 +164,18 @@ class MemoryReport:
             peak: the most that is allocated while they are brought.
         """
         self.weights += nbytes
-        self.planned_peak = max(self.planned_peak, peak, self._run_bytes)
+        self.planned_peak = max(self.planned_peak, peak, self.run_bytes)
         self.notes.append(why)
 
     def further_state(self, nbytes: int, account: Any) -> None:
         """Notes that one more state was allocated, or, with a negative number, that one was
         released."""
         self.state += nbytes
-        self.planned_peak = max(self.planned_peak, self._run_bytes)
+        self.planned_peak = max(self.planned_peak, self.run_bytes)
         self._measured(account)
 
     @property
-    def _run_bytes(self) -> int:
+    def run_bytes(self) -> int:
         """Planned bytes on the device while methods run."""
         return self.weights + self.pool + self.uploads + self.state + self.activations + self.host
 

@@ -11,6 +11,7 @@ from vkrt.method.states import State
 from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
+from vkrt.text.shapes import CHUNK
 
 # Gets logits, float32 [V], and the tokens so far; returns the next token
 ChooseToken = Callable[[np.ndarray, Sequence[int]], int]
@@ -34,7 +35,7 @@ def continued(session: Session, choose: ChooseToken, max_tokens: int,
 
 def generate(program: Program, ids: Sequence[int], *, max_tokens: int = 256,
              sampler: ChooseToken | None = None, ends: Container[int] | None = None,
-             state: State | None = None, method: str = "forward", chunk: int = 64
+             state: State | None = None, method: str = "forward", chunk: int = CHUNK
              ) -> Iterator[int]:
     """Yields the tokens with which a language model continues a text.
 

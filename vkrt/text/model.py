@@ -15,6 +15,7 @@ import numpy as np
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.method.states import State
 from vkrt.program.program import Program
+from vkrt.text.shapes import CHUNK, is_text, sizes_of
 
 # Methods that say how many tokens a cache holds; the first one that exists counts
 CONTEXT = ("get_max_context_len", "get_max_seq_len")
@@ -45,16 +46,12 @@ class LanguageModel:
         self.program = program
         self.method = method
         metadata = program.metadata(method)
-        shapes = [(info.dtype, len(info.sizes)) for info in metadata.inputs]
-        logits = metadata.outputs[0] if metadata.outputs else None
-        if (shapes not in ([("int64", 2)], [("int64", 2), ("int64", 1)])
-                or metadata.inputs[0].sizes[0] != 1
-                or logits is None or len(logits.sizes) not in (2, 3)):
+        if not is_text(metadata):
             raise InputError(f"method '{method}': expected tokens int64[1,T], with a cache also a "
                              "position int64[1], and logits as the first output, got "
                              f"{metadata!r}")
         tokens = metadata.inputs[0]
-        self.has_cache = len(shapes) == 2
+        self.has_cache = len(metadata.inputs) == 2
         self.longest = tokens.sizes[1]
         is_dynamic = 1 in tokens.dynamic_dims
         if not self.has_cache and not is_dynamic:
@@ -62,7 +59,7 @@ class LanguageModel:
                                    "keeps nothing; export it with a cache, or with a dynamic "
                                    "length")
         self._positions = self.has_cache and metadata.inputs[1].sizes[0]
-        self.vocabulary = logits.sizes[-1]
+        self.vocabulary = metadata.outputs[0].sizes[-1]
         self.ends = frozenset(int(end) for name in END for end in program.constants.get(name, ()))
         loaded = program.load_method(method)
         self.counts: tuple[int, ...] | None = None
@@ -84,6 +81,15 @@ class LanguageModel:
             held = largest.graph.inputs[0].sizes[1] + min(most, default=0)
             return min(said or held, held)
         return said or min(filter(None, places), default=UNLIMITED)
+
+    def peak_of(self, chunk: int) -> int:
+        """The most bytes on the device where at most `chunk` tokens are read in one run, with the
+        states that there are now."""
+        if not self.has_cache:
+            return self.program.memory.planned_peak
+        method = self.program.load_method(self.method)
+        count = self.next_count(UNLIMITED, min(chunk, self.longest))
+        return method.peak_at(sizes_of(method.metadata, count))
 
     def next_count(self, left: int, most: int) -> int:
         """How many of the `left` tokens the next run takes: `most`, if the program can take so few.
@@ -125,7 +131,7 @@ class Session:
         ids: the tokens so far; the model has read the first `position` of them.
     """
 
-    def __init__(self, model: LanguageModel, state: State | None = None, chunk: int = 64):
+    def __init__(self, model: LanguageModel, state: State | None = None, chunk: int = CHUNK):
         if chunk < 1:
             raise InputError(f"chunk={chunk}: expected 1 or more tokens at a time")
         self.model = model
