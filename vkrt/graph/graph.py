@@ -181,8 +181,6 @@ class Graph:
     # Of nodes that passes have compared with their operators' declarations, the arguments as
     # schemas read them
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
-    # Sets of node numbers; at other sizes one kernel reads the weights of all nodes of a set
-    co_resident: tuple[frozenset[int], ...] = ()
     # How passes have divided runs of nodes; other sizes are divided in the same way
     parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet

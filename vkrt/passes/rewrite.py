@@ -56,11 +56,9 @@ class Rewrite:
         """The rewritten graph. The same object where nothing changes, or where a node that would be
         replaced or removed is wrong: lowering checks all nodes, and then reports this one."""
         changed = (self.graph.nodes[index] for index in self._changes)
-        return self.draft() if are_right(self.graph, changed) else self.graph
-
-    def draft(self) -> Graph:
-        """The rewritten graph without that check: to look at, not to be lowered."""
-        return self.graph.rewritten(self._changes) if self._changes else self.graph
+        if not self._changes or not are_right(self.graph, changed):
+            return self.graph
+        return self.graph.rewritten(self._changes)
 
 
 def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
