@@ -11,7 +11,7 @@ from vkrt.ops.broadcast import convert, fill, is_float, result_in
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Window
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.ops.strided_copy import StridedDim, joined, variant
 from vkrt.ops.teams import parts_for, team_for
@@ -213,12 +213,12 @@ def extreme_and_index_sizes(x, dim, keepdim):
     return extreme_sizes(x, dim, keepdim) * 2
 
 
-def _kept_rows(node: Node, dim: int) -> Windows | None:
+def _kept_rows(node: Node, dim: int) -> Places | None:
     """A row of the result is made of the same row of the argument, if that row is not reduced."""
     x, dims, keepdim = (*node.args, None, None)[:3]
     over = _chosen(x.rank, dims)
     own = dim if keepdim else [d for d in range(x.rank) if d not in over][dim]
-    return None if own in over else {x: Window(own)}
+    return None if own in over else [(x, Window(own))]
 
 
 KEPT_ROWS = RowRule(_kept_rows)
