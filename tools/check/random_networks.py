@@ -32,6 +32,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from vkrt.passes import rewrite
 from vkrt.vk.device import Device
 from vkrt.vk.device_override import override_device
 
@@ -56,6 +57,9 @@ from any_weights import any_weights  # noqa: E402
 from repeated import repeating  # noqa: E402
 
 QUANTIZED = any_quantized_images, any_quantized_rows, any_weights, any_heads
+# What a pass makes wrong is reported, and not left out.
+rewrite.strict = True
+
 FLOATS = (any_images, any_chain, any_borders, any_squeezed, any_layers, any_rows, any_nodes,
           any_wide, any_same)
 MAKERS = (*FLOATS, *QUANTIZED, *map(repeating, (*FLOATS, *QUANTIZED)))

@@ -43,7 +43,8 @@ def run_passes(graph: Graph, target: Target,
 
     Raises:
         InputError: the target skips a name that no pass has.
-        InternalError: a pass made a wrong graph of a right one.
+        InternalError: a pass made a wrong graph of a right one, and passes are strict
+            (`vkrt.passes.rewrite`).
     """
     names = [each.name for each in PASSES]
     if unknown := sorted(target.skipped.difference(names)):
@@ -57,7 +58,9 @@ def run_passes(graph: Graph, target: Target,
             continue
         new = each.run(graph, target)
         if new is not graph:
-            graph = checked(new, graph, each.name)
+            new = checked(new, graph, each.name)
+        if new is not graph:
+            graph = new
             found = {node.op for node in graph.nodes}
             if on_pass is not None:
                 on_pass(each, graph)
