@@ -202,11 +202,11 @@ def test_a_mask_of_another_dtype_is_added_to_the_scores(dtype, storage, device):
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_scales_that_float32_does_not_have():
-    """Their product: the pieces keep in range what one number cannot."""
-    graph = attention(scale="both")
-    assert fused(graph) is not None
+@pytest.mark.parametrize("number", [0.25, 1e-39, 1e39])
+def test_scales_that_float32_does_not_have(number):
+    """With such a number the pieces stay."""
+    graph = attention(scale="product")
     for node in graph.nodes:
         if node.op == "aten.mul.Scalar":
-            node.args = (node.args[0], 1e-25)
-    assert fused(graph) is None
+            node.args = (node.args[0], number)
+    assert (fused(graph) is not None) == (number == 0.25)

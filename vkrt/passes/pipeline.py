@@ -20,12 +20,13 @@ from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_S
 from vkrt.passes.rewrite import Pass, checked, order_faults
 from vkrt.passes.share_qparams import SHARE_QPARAMS
 from vkrt.passes.simplify import SIMPLIFY
+from vkrt.passes.sums_of_halves import FUSE_SQUARES, WIDEN_SUMS
 from vkrt.work.target import Target
 
 # `Target.prefer` is only read by the second half: graphs for other preferences share the first one.
-FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
-                       DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_QPARAMS,
-                       FUSE_FACTOR)
+FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SQUARES, WIDEN_SUMS, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU,
+                       FUSE_REQUANTIZATION, DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL,
+                       FUSE_ROTARY, SHARE_QPARAMS, FUSE_FACTOR)
 BY_PREFERENCE = (FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS,
                  FUSE_ROWS)
 PASSES = FOR_ALL_PREFERENCES + BY_PREFERENCE
