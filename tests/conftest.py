@@ -26,12 +26,17 @@ from hostile_device import environment_of
 from properties import header_of, load_profile
 from support import path_of, ready_device, sorting_on_host
 
+from vkrt.passes import rewrite
+
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
 
 # Tests look at how a program is read, lowered and planned: that a test before has done so for the
 # same file must not matter. Tests of cached plans name a folder.
 os.environ["VKRT_PLAN_CACHE"] = "off"
+
+# What a pass makes wrong fails a test, and is not left out.
+rewrite.strict = True
 
 # What the loader says where the environment asks for layers, as it does for profiles
 EXPECTED = "env var 'VK_INSTANCE_LAYERS'"

@@ -60,7 +60,7 @@ T4 smaller(T4 u, T4 v) { return mix(mix(u, v, lessThan(v, u)), v, isnan(v)); }
 
 T4 combine(T4 u, T4 v) {
   switch (opcode) {
-    case SUM: return u + v;
+    case SUM: case SQUARES: return u + v;
     case MAX: return larger(u, v);
     case MIN: return smaller(u, v);
     case PROD: return u * v;
@@ -68,7 +68,7 @@ T4 combine(T4 u, T4 v) {
   return u;
 }
 T4 neutral() {
-  return opcode == SUM ? T4(0) : opcode == MAX ? T4(LEAST) : opcode == MIN ? T4(GREATEST) : T4(1);
+  return opcode == SUM || opcode == SQUARES ? T4(0) : opcode == MAX ? T4(LEAST) : opcode == MIN ? T4(GREATEST) : T4(1);
 }
 
 // The texel of the source that comes next, and its places in reduced dimensions 0 and 1.
@@ -86,8 +86,9 @@ void start(int base, int r) {
 
 T4 next_texel() {
   T4 v = LOAD(source, AT_LINEAR(at, source_X, source_Y, source_Z));
+  if (opcode == SQUARES) v *= v;
   // Padding is zero, which a sum does not see.
-  if (across != 0 && opcode != SUM && tail < 4 && place_0 == extent_0 - 1) {
+  if (across != 0 && opcode != SUM && opcode != SQUARES && tail < 4 && place_0 == extent_0 - 1) {
     v = mix(neutral(), v, lessThan(ivec4(0, 1, 2, 3), ivec4(tail)));
   }
   at += step_0;

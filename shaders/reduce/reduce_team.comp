@@ -12,7 +12,7 @@
 #if defined(FEATURE_SUBGROUPS)
 T4 of_subgroup(T4 v) {
   switch (opcode) {
-    case SUM: return subgroupAdd(v);
+    case SUM: case SQUARES: return subgroupAdd(v);
     case MAX: return subgroup_largest(v);
     case MIN: return subgroup_smallest(v);
     case PROD: return subgroupMul(v);

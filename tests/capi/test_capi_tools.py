@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from c_hosts import WARNINGS, build, either, flags, needs_compiler, program_of, run
 from host_device import PRINTING
-from support import MODELS, QUICK, need_model
+from support import MODELS, QUICK, need_model, same_bits
 
 import vkrt
 from vkrt.capi.config import LIBRARY, folder
@@ -62,6 +62,30 @@ def test_ids_of_a_language_model(compiled_of, tmp_path):
             ids.append(expected[-1])
     said = run(host("generate", tmp_path), out, 6, *prompt, VKRT_HOME="/nowhere")
     assert list(map(int, said.split())) == expected
+
+
+@pytest.mark.parametrize("options", [
+    {"weights": "stream"}, {"weights": "stream", "fusions": "off"}, {"memory_budget": "smallest"},
+    {"memory_budget": "40MB"}], ids=str)
+def test_a_streamed_language_model(options, tmp_path):
+    """At the sizes that vkrt/text/README.md names, the ids are those of mapped weights, and in
+    Python the bits."""
+    path = need_model("smollm2-135m-4w.pte")
+    shapes = [[(1, count), (1,)] for count in (1, 8, 64)]
+    calls = [(np.arange(count)[None] * 7 % 49152, np.array([place]))
+             for count, place in ((64, 0), (8, 64), (1, 72), (1, 73), (8, 74), (64, 82), (1, 146))]
+    found = []
+    for name, chosen in (("mapped", {"fusions": options.get("fusions", "on")}), ("own", options)):
+        out = tmp_path / f"{name}.vkx"
+        vkrt.compile(path, out, shapes=shapes, **chosen)
+        with vkrt.load(out) as program:
+            outputs = [program(*call)[0] for call in calls]
+            assert program.memory.planned_peak == program.memory.measured_peak
+        ids = map(str, range(20, 93))
+        found.append((outputs, run(host("generate", tmp_path), out, 4, *ids,
+                                   VKRT_HOME="/nowhere")))
+    same_bits(found[1][0], found[0][0])
+    assert found[1][1] == found[0][1]
 
 
 def test_speech_refuses_other_files(tmp_path):

@@ -137,6 +137,8 @@ def product(net: CheckedNetwork, x: Tensor, chance: Random) -> Call:
     if not x.rank:
         return None
     depth, columns = x.sizes[-1], chance.choice(net.columns)
+    if net.repeats is not None and x.rank > 1 and x.sizes[-2] <= max(net.columns):
+        columns = net.repeats.choice((columns, x.sizes[-2]))
     bias = net.weight(columns) if chance.random() < 0.6 else None
     kind = chance.randrange(5)
     if kind == 0 and x.rank == 2:
@@ -155,6 +157,20 @@ def product(net: CheckedNetwork, x: Tensor, chance: Random) -> Call:
         return "aten.bmm.default", net.like(x.sizes[0], depth, columns)
     weight = net.weight(columns, depth) if chance.random() < 0.8 else net.like(columns, depth)
     return "aten.linear.default", weight, bias
+
+
+def attended(net: CheckedNetwork, x: Tensor, chance: Random) -> Call:
+    """Attention of a tensor's rows to those of another one, or to its own."""
+    if x.rank < 2:
+        return None
+    rows, width = x.sizes[-2:]
+    query = net.add("aten.view_copy.default", x, [1, x.numel // (rows * width), rows, width])
+    if query is None:
+        return None
+    others = [query if chance.random() < 0.4 else net.like(*query.sizes) for _ in range(2)]
+    mask = net.like(rows, rows) if chance.random() < 0.4 else None
+    net.add("et_vk.sdpa.default", query, *others, mask, chance.choice((None, 0.5)))
+    return None
 
 
 def windowed(net: CheckedNetwork, x: Tensor, chance: Random) -> Call:

@@ -2,11 +2,13 @@
 sizes, what moves their elements between what computes, and a few results of any of them."""
 
 import math
+from collections.abc import Callable, Sequence
 from random import Random
 
 from any_arithmetic import (
     ARITHMETIC,
     along,
+    attended,
     binary,
     normalized,
     product,
@@ -16,8 +18,10 @@ from any_arithmetic import (
     windowed,
 )
 from any_blocks import BLOCKS
-from any_moves import MOVES, joined, permuted, shaped, squeezed, transposed, viewed
+from any_moves import MOVES, Call, joined, permuted, shaped, squeezed, transposed, viewed
 from checked_network import CheckedNetwork
+
+from vkrt.work.tensor import Tensor
 
 SIZES = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 24)
 # Most of these can be done for some rows of their result.
@@ -41,7 +45,8 @@ def any_nodes(seed: int) -> CheckedNetwork:
         if chance.random() < 0.1:
             chance.choice(BLOCKS)(net, x, chance)
         else:
-            _add(net, x, chance.choice(MOVES if chance.random() < moves else ARITHMETIC))
+            _add(net, x, chance.choice(MOVES if chance.random() < moves
+                                       else (*ARITHMETIC, *_more(net))))
     return _ended(net, 0.25)
 
 
@@ -58,10 +63,15 @@ def any_wide(seed: int) -> CheckedNetwork:
         if chance.random() < 0.1:
             chance.choice(BLOCKS)(net, x, chance)
         else:
-            _add(net, x, chance.choice(BY_ROWS))
+            _add(net, x, chance.choice((*BY_ROWS, *_more(net))))
     if net.last.dtype == "float32":
         _add(net, net.last, chance.choice((reduced, product, reduced)))
     return _ended(net, 0.04)
+
+
+def _more(net: CheckedNetwork) -> Sequence[Callable[[CheckedNetwork, Tensor, Random], Call]]:
+    """What is added where nodes repeat operands."""
+    return () if net.repeats is None else (attended, attended, product, binary)
 
 
 def _add(net: CheckedNetwork, x, make) -> None:

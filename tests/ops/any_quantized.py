@@ -40,7 +40,8 @@ class Quantized(Network):
         self.is_exact = True
 
     def node(self, op: str, *args, count: int = 1, dtypes=()) -> Tensor:
-        self.last = self.nodes.add(op, *args, count=count, dtypes=dtypes)
+        self.last = self.nodes.add(op, *self.operands(args, constants=False), count=count,
+                                   dtypes=dtypes)
         evaluate(self.nodes[-1:], self.constants.data, self.values)
         return self.last
 

@@ -45,6 +45,7 @@ class CheckedNetwork(Network):
     def add(self, op: str, *args: Any, dtypes: tuple[str, ...] = ()) -> Tensor | None:
         """Adds a node, unless its arguments do not fit or its results would be too large or too
         uncertain; its first result, or None."""
+        args = tuple(self.operands([self._view(arg, args) for arg in args]))
         try:
             node = new_node(op, *args, dtypes=dtypes)
         except (FormatError, UnsupportedError):
@@ -70,6 +71,20 @@ class CheckedNetwork(Network):
             if out.numel and out.dtype in self.of_dtype:
                 self.of_dtype[out.dtype].append(out)
         return self.last
+
+    def _view(self, arg: Any, args: tuple[Any, ...]) -> Any:
+        """An argument; where nodes repeat operands, perhaps a view of another one of as many
+        elements."""
+        if self.repeats is None or not isinstance(arg, Tensor) or self.repeats.random() > 0.1:
+            return arg
+        alike = [other for other in args if isinstance(other, Tensor) and other is not arg
+                 and (other.numel, other.dtype) == (arg.numel, arg.dtype)]
+        if not alike:
+            return arg
+        other = self.repeats.choice(alike)
+        if other.constant is not None:
+            return arg
+        return self.add("aten.view_copy.default", other, list(arg.sizes)) or arg
 
     def held(self, tensor: Tensor) -> np.ndarray:
         """What a tensor holds, floats in float64."""

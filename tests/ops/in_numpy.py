@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import reference
 from harness import doubled
+from samples.attention import plain as attend
 from samples.comparison import COMPARISONS, LOGIC
 from samples.composed import clamped, diagonal, filled, gated, narrowed, split, unbound
 from samples.composed import replaced as put_index
@@ -159,12 +160,16 @@ FUNCTION_OF: dict[str, Any] = {
 }
 
 
+# Of operators of the Vulkan backend's own
+OWN = {"rms_norm.default": rms_norm, "sdpa.default": attend}
+
+
 def results_in_numpy(op: str, args: Sequence[Any]) -> list[np.ndarray]:
     """The results of one operator; arrays stand for tensors."""
     namespace, _, name = op.partition(".")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        made = rms_norm(*args) if namespace == "et_vk" else FUNCTION_OF[name](*args)
+        made = (OWN[name] if namespace == "et_vk" else FUNCTION_OF[name])(*args)
     return [np.asarray(result) for result in (made if isinstance(made, (list, tuple)) else [made])]
 
 
@@ -204,5 +209,5 @@ def graph_in_numpy(graph: Graph, data: bytes | bytearray, inputs: Sequence[np.nd
 
 def is_in_numpy(graph: Graph) -> bool:
     """Whether all its operators are here."""
-    return all(node.op in ("et_vk.rms_norm.default",) or node.op.partition(".")[2] in FUNCTION_OF
+    return all(node.op.partition(".")[2] in (OWN if node.op.startswith("et_vk.") else FUNCTION_OF)
                for node in graph.nodes)

@@ -1,12 +1,17 @@
 """Small networks of several layers, made, lowered and run, for tests of nodes in parts."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from random import Random
+from typing import Any, ClassVar
 
 import numpy as np
 from graph_maker import Constants, Nodes, graph_of, value
 from harness import normal
+from operands import repeated
 from small_graphs import layer
 from support import relative_l2
 
@@ -34,18 +39,34 @@ SIZES: tuple[Callable[[int], int], ...] = (
 class Network:
     """A graph in the making: each call adds a node that reads the last results."""
 
+    # Decides where nodes repeat operands (`repeated.py`); None: nowhere
+    repeats: ClassVar[Random | None] = None
+
     def __init__(self, *sizes: int, seed: int = 0):
         self.x = self.last = value(*sizes)
         self.constants, self.nodes, self.seed = Constants(), Nodes(), seed
         # Results beside the last node's
         self.more: list[Tensor] = []
+        self._weights: dict[tuple[int, ...], list[Tensor]] = {}
 
     def node(self, op: str, *args, count: int = 1) -> Tensor:
         """Adds a node; its first result."""
-        self.last = self.nodes.add(op, *args, count=count)
+        self.last = self.nodes.add(op, *self.operands(args), count=count)
         return self.last
 
+    def operands(self, args: Sequence[Any], constants: bool = True) -> Sequence[Any]:
+        """The arguments of a node, some of them perhaps repeated."""
+        return args if self.repeats is None else repeated(args, self.repeats, constants)
+
     def weight(self, *sizes: int) -> Tensor:
+        """A constant; where nodes repeat operands, perhaps one that others have."""
+        made = self._weights.setdefault(sizes, [])
+        if made and self.repeats is not None and self.repeats.random() < 0.3:
+            return self.repeats.choice(made)
+        made.append(self._new_weight(*sizes))
+        return made[-1]
+
+    def _new_weight(self, *sizes: int) -> Tensor:
         self.seed += 1
         return self.constants.add(normal(*sizes, seed=self.seed) / np.float32(np.sqrt(
             max(np.prod(sizes[1:]), 1))))

@@ -184,3 +184,29 @@ def test_other_sizes_are_lowered_alike():
     first, second = (attention((1, 2, rows, 8)) for rows in (4, 20))
     assert fused(first) is None and fused(second) is not None
     check_lowered_alike(first, second)
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float16"])
+def test_a_mask_of_another_dtype_is_added_to_the_scores(dtype, storage, device):
+    """Which attention does not take: its pieces stay."""
+    graph = attention(mask=(11, 11))
+    mask = graph.inputs[-1]
+    mask.dtype = mask.host_dtype = dtype
+    assert fused(graph) is None
+    arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(graph.inputs)]
+    arrays[-1] = np.asarray(arrays[-1] * 2).astype(dtype)
+    found, plain = (execute(graph, b"", arrays, device, storage=storage, fusions=fusions)[0]
+                    for fusions in ("on", "off"))
+    np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.parametrize("number", [0.25, 1e-39, 1e39])
+def test_scales_that_float32_does_not_have(number):
+    """With such a number the pieces stay."""
+    graph = attention(scale="product")
+    for node in graph.nodes:
+        if node.op == "aten.mul.Scalar":
+            node.args = (node.args[0], number)
+    assert (fused(graph) is not None) == (number == 0.25)

@@ -192,6 +192,18 @@ def test_factors(change):
     assert kernels(graph, ("unary",)) == ["unary"] * (change != "nothing")
 
 
+@pytest.mark.parametrize(("first", "second", "number"), [
+    (1e20, 1e20, 1e-10), (1e-30, 1.0, 1e30), (1e25, 1e25, 0.0), (1e25, 1e25, -1e-15)])
+def test_factors_that_keep_numbers_in_range(first, second, number, device):
+    """Scaled before the product, as the program says, because the product alone is out of range."""
+    x, nodes = value(2, 8, 8), Nodes()
+    one = nodes.add("aten.mul.Scalar", nodes.add("aten.clamp.default", x, first, first), number)
+    other = nodes.add("aten.clamp.default", x, second, second)
+    nodes.add("aten.bmm.default", one, other)
+    (found,) = results_of(graph_of(x, nodes), normal(2, 8, 8), "texel", device)
+    np.testing.assert_allclose(found, np.full((2, 8, 8), 8 * first * number * second), rtol=1e-5)
+
+
 def test_other_sizes_are_lowered_alike():
     """A command list that shares with another one of the same method has the same steps."""
     first, second = (attention(1, rows, 2, 8) for rows in (13, 20))

@@ -165,25 +165,6 @@ def test_a_norm_that_a_layer_adds_to_its_result_stays(storage, device):
     compare(graph, constants, storage, device, "float32", 2e-6)
 
 
-# Weights that are streamed
-
-
-@pytest.mark.parametrize(("made", "weights"), [
-    (lambda: several("groups", 3, rows=4)[0], {6}), (lambda: gated_graph(*gated(rows=4)), {4}),
-    (lambda: normed_graph(normed(rows=4)[0]), {4, 7})])
-def test_weights_that_are_read_together_at_one_row_are_needed_together_at_others(
-        made, weights, monkeypatch):
-    """A plan of reloads is made for the largest sizes and serves all."""
-    graph = made()
-    assert not lower(graph, Target()).together
-    monkeypatch.setattr(Graph, "is_dynamic", True)
-    work = lower(graph, Target())
-    assert {len(group) for group in work.together} == weights
-    users = {weight.storage: weight.users for weight in work.weight_table}
-    for group in work.together:
-        assert len({users[storage] for storage in group}) == 1
-
-
 def test_layers_with_other_weights_between_them_stay():
     graph, constants = several("groups", 2)
     weight = constants.add(normal(COLUMNS))

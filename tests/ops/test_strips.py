@@ -197,6 +197,22 @@ def test_rows_that_a_reduction_leaves(dims, keepdim, found):
     assert {dim: each[net.x].dim for dim, each in windows.items() if each} == found
 
 
+@pytest.mark.parametrize(("op", "places", "divided"), [
+    ("et_vk.sdpa.default", "xxx", False), ("et_vk.sdpa.default", "xyx", False),
+    ("et_vk.sdpa.default", "xxy", False), ("et_vk.sdpa.default", "xyy", True),
+    ("aten.mul.Tensor", "xx", True), ("aten.mul.Tensor", "xy", True)])
+def test_a_tensor_in_several_places(op, places, divided):
+    """It is divided if all of them need the same rows of it."""
+    net = Network(1, 2, 8, 8)
+    other = net.node("aten.relu.default", net.x)
+    rest = (None, None) if "sdpa" in op else ()
+    net.node(op, *({"x": net.x, "y": other}[place] for place in places), *rest)
+    found = known(op).rows.windows(net.nodes[-1], 2)
+    assert (found is not None) == divided
+    if found is not None:
+        assert net.x in found
+
+
 def row_means() -> Network:
     """A wide layer, and the means of its rows: a vector, whose strips do not begin with a texel."""
     net = Network(1001, 16)

@@ -16,12 +16,13 @@ from vkrt.device.policy import skipped_passes
 from vkrt.errors import FormatError, InputError, InternalError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.passes import pipeline
+from vkrt.passes import pipeline, rewrite
 from vkrt.passes.fuse_epilogue import fuse_epilogue, fuse_residual
 from vkrt.passes.pipeline import PASSES, run_passes
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.passes.text import text_of
 from vkrt.plan.options import LoadOptions
+from vkrt.report import debug
 from vkrt.work.option_values import PREFERENCES
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -108,6 +109,35 @@ def test_what_a_pass_makes_is_checked(monkeypatch, wrong, text):
     monkeypatch.setattr(pipeline, "PASSES", (Pass("wrong", "makes a wrong graph", wrong),))
     with pytest.raises(InternalError, match=f"pass wrong: .*{text}"):
         run_passes(limited(), Target())
+
+
+@pytest.mark.parametrize("wrong", [
+    broken, misshapen, lambda graph, _target: graph.rewritten({2: None})])
+def test_a_wrong_pass_is_left_out(monkeypatch, wrong):
+    """Where it is no test: programs run without it, and VKRT_DEBUG=1 says so."""
+    said = []
+    monkeypatch.setattr(rewrite, "strict", False)
+    monkeypatch.setattr(pipeline, "PASSES", (Pass("wrong", "makes a wrong graph", wrong),))
+    monkeypatch.setattr(debug, "say", lambda at, text: said.append((at, text)))
+    graph = limited()
+    assert run_passes(graph, Target()) is graph
+    assert len(said) == 1 and said[0][0] == 1 and "left out" in said[0][1]
+
+
+def test_only_the_wrong_change_is_left_out(monkeypatch):
+    """With the changes that go with it, which have a tensor in common with it."""
+    monkeypatch.setattr(rewrite, "strict", False)
+    inputs, nodes = [tensor(), tensor()], []
+    for x in inputs:
+        for op in ("neg", "relu"):
+            nodes.append(Node(f"aten.{op}.default", (x,), (tensor(),)))
+            (x,) = nodes[-1].outs
+    graph = Graph("two", inputs, [nodes[1].outs[0], nodes[3].outs[0]], nodes).finish()
+    changes = Rewrite(graph)
+    for index, source in ((1, tensor(5, 7)), (3, inputs[1])):
+        changes.replace(index, replace(nodes[index], args=(source,)), gone=[index - 1])
+    assert [(node.op, node.args) for node in changes.result().nodes] == [
+        *((node.op, node.args) for node in nodes[:2]), (nodes[3].op, (inputs[1],))]
 
 
 @pytest.mark.parametrize("prefer", PREFERENCES)

@@ -7,8 +7,10 @@
 Runs on the driver that VK_DRIVER_FILES says. Each number is a network of those of tests/ops:
 any_networks.py (chains of layers of images, blocks of convolutions with many channels in the
 middle, layers of transformers, wide layers of rows), any_nodes.py (nodes of all kinds, on tensors
-of any rank), any_quantized.py, any_weights.py and any_heads.py (convolutions and layers of 8 bits,
-weights of 4 and 8 bits, attention written out). It is compared with numpy where that has all its
+of any rank), any_same.py (products and attention of a tensor with itself), any_quantized.py,
+any_weights.py and any_heads.py (convolutions and layers of 8 bits, weights of 4 and 8 bits,
+attention written out). Half of the kinds are those again with nodes that read one tensor in several
+places (repeated.py): `--of any_nodes_repeated`. It is compared with numpy where that has all its
 operators.
 
 Networks of floats (tests/ops/any_loads.py) run whole and without fusions in buffers; then as each
@@ -30,6 +32,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from vkrt.passes import rewrite
 from vkrt.vk.device import Device
 from vkrt.vk.device_override import override_device
 
@@ -49,11 +52,17 @@ from any_networks import (  # noqa: E402
 )
 from any_nodes import any_nodes, any_wide  # noqa: E402
 from any_quantized import any_quantized_images, any_quantized_rows  # noqa: E402
+from any_same import any_same  # noqa: E402
 from any_weights import any_weights  # noqa: E402
+from repeated import repeating  # noqa: E402
 
 QUANTIZED = any_quantized_images, any_quantized_rows, any_weights, any_heads
-MAKERS = (any_images, any_chain, any_borders, any_squeezed, any_layers, any_rows, any_nodes,
-          any_wide, *QUANTIZED)
+# What a pass makes wrong is reported, and not left out.
+rewrite.strict = True
+
+FLOATS = (any_images, any_chain, any_borders, any_squeezed, any_layers, any_rows, any_nodes,
+          any_wide, any_same)
+MAKERS = (*FLOATS, *QUANTIZED, *map(repeating, (*FLOATS, *QUANTIZED)))
 
 
 def main() -> int:
@@ -72,7 +81,7 @@ def main() -> int:
         for number in range(options.first, options.first + options.count):
             make, less = makers[number % len(makers)], False
             try:
-                if make in QUANTIZED:
+                if make in QUANTIZED or getattr(make, "__wrapped__", None) in QUANTIZED:
                     error = quantized_loads.check(number, make, device)
                 else:
                     error, less = any_loads.check(number, make, own if number % 5 > 2 else device)

@@ -20,6 +20,7 @@ from vkrt.lowering.lowering import lower
 from vkrt.lowering.reuse import with_weights_of
 from vkrt.memory.source import Source
 from vkrt.plan.options import LoadOptions
+from vkrt.plan.stream.other_sizes import weight_reads
 from vkrt.work.command_list import CommandList
 from vkrt.work.tensor import Tensor
 
@@ -75,13 +76,16 @@ class LoweredMethod:
         if ordered[0] is not graphs[0]:
             base = lower(ordered[0], target)
         if options.memory_budget is not None:
-            base = work_in_budget(ordered[0], base, device, sources, options)
+            base = work_in_budget(ordered[0], base, device, sources, options, ordered[1:])
         # Each of them may read weights in a layout that none before it does.
         for graph in ordered[1:]:
             work = lower(graph, target, base)
             if len(work.prepacks) > len(base.prepacks):
                 base = with_weights_of(base, work)
-        return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
+        others = [lower(graph, target, base) for graph in ordered[1:]]
+        if options.has_budget:
+            base = replace(base, other_sizes=tuple(map(weight_reads, others)))
+        return cls(ordered, (base, *others))
 
     def compiled(self, names: Sequence[str], works: Sequence[CommandList], device: Any,
                  options: LoadOptions, written: Source, shared: tuple[SharedUse, ...]

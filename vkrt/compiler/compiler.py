@@ -8,8 +8,8 @@ only its activations are planned anew (`plan_at`). The device is an open one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -20,7 +20,7 @@ from vkrt.compiler.planned import Planned
 from vkrt.compiler.planner import Planner
 from vkrt.compiler.shape import ShapePlan
 from vkrt.device.policy import policy_of, target_of
-from vkrt.dynamic.extremes import largest_and_near
+from vkrt.dynamic.extremes import largest_and_near, smallest
 from vkrt.dynamic.runtime_scalars import limits
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
@@ -31,7 +31,7 @@ from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.cost import cost_of
-from vkrt.plan.stream.other_sizes import submissions_at
+from vkrt.plan.stream.other_sizes import submissions_at, weight_reads
 from vkrt.plan.weight_reads import mapped_read
 from vkrt.work.command_list import CommandList
 from vkrt.work.records import Prepack
@@ -53,9 +53,29 @@ def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Grap
     return max(zip(graphs, works), key=lambda entry: activation_bytes(entry[1], device, options))
 
 
+def other_sizes(graph: Graph, options: LoadOptions) -> tuple[Graph, ...]:
+    """The graphs at other sizes that a plan for streamed weights has to suit, too: one row, where
+    one kernel may read what several read at more rows."""
+    found = smallest(graph) if options.has_budget else None
+    return () if found is None else (found,)
+
+
+def with_other_sizes(work: CommandList, others: Iterable[Graph], options: LoadOptions
+                     ) -> CommandList:
+    """The command list with `CommandList.other_sizes`, if weights may be streamed."""
+    if not options.has_budget:
+        return work
+    reads = []
+    for graph in others:
+        # Sizes at which the method cannot run are no concern of the plan's.
+        with suppress(UnsupportedError):
+            reads.append(weight_reads(lower(graph, work.target, work)))
+    return replace(work, other_sizes=tuple(reads))
+
+
 def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
-                sources: Sequence[Any], options: LoadOptions, shared: Collection[int] = ()
-                ) -> tuple[ShapePlan, Any]:
+                sources: Sequence[Any], options: LoadOptions, shared: Collection[int] = (),
+                others: Sequence[Graph] = ()) -> tuple[ShapePlan, Any]:
     """Plans a method that is lowered already.
 
     Args:
@@ -64,6 +84,7 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
         work: `base`, or the same with its constants elsewhere.
         sources: `Source`s by number.
         shared: ids of the storages of weights that are on the device already.
+        others: the method's graphs at other sizes, see `other_sizes`; none if `work` knows them.
 
     Returns:
         What it is compiled to, and the imports of its mapped weights, which the caller closes.
@@ -74,23 +95,26 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
         UnsupportedError: weights="map" and nothing can be mapped.
     """
     if work is base and not shared:
-        base, work, memory, mapper = _best(graph, work, device, sources, options)
+        base, work, memory, mapper = _best(graph, work, device, sources, options, others)
     else:
         # Constants elsewhere, and weights on the device, belong to this command list and no other.
+        if others:
+            work = with_other_sizes(work, others, options)
         work, memory, mapper = _planned(work, device, sources, options, shared)
     planned = Planned(graph, base, work, memory, specialization_of(device.info, options))
     return _shape_plan(planned), mapper
 
 
 def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequence[Any],
-                   options: LoadOptions) -> CommandList:
+                   options: LoadOptions, others: Sequence[Graph]) -> CommandList:
     """The command list that `plan_method` chooses for the memory budget; InputError as there."""
-    best, _, _, mapper = _best(graph, work, device, sources, options)
+    best, _, _, mapper = _best(graph, work, device, sources, options, others)
     mapper.close()
     return best
 
 
-def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], options: LoadOptions
+def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any],
+          options: LoadOptions, others: Sequence[Graph]
           ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
     """The best command list under the budget, `base` or a smaller one, and its `_planned`."""
     found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
@@ -99,6 +123,8 @@ def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any], 
     works = (base,) if rows is None else (base, rows)
     with ExitStack() as imports:
         for each in chain(works, smaller_works(graph, works[-1], options)):
+            if others:
+                each = with_other_sizes(each, others, options)
             try:
                 work, memory, mapper = _planned(each, device, sources, options)
             except BudgetTooSmall as error:
@@ -175,7 +201,7 @@ def plan_at(graph: Graph, work: CommandList, base: Planned, device: Any, options
     work, result = Planner(device, options).plan_activations(work, weight_bytes)
     if memory.stream is not None:
         result = replace(result, stream=memory.stream, submissions=submissions_at(
-            memory.stream, memory.placements, base.work, work))
+            memory.stream, memory.placements, work))
     return _shape_plan(Planned(graph, lowered, work, result, base.specialization))
 
 

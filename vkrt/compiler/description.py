@@ -69,11 +69,12 @@ class Description(Files):
             InputError: there is no such method, or an option does not fit.
             UnsupportedError: it needs what vkrt does not have.
         """
-        from vkrt.compiler.compiler import lower_largest, plan_method
+        from vkrt.compiler.compiler import lower_largest, other_sizes, plan_method
 
         options = options or LoadOptions()
         graph = self.graph(method)  # of the files' bytes
-        graph, work = lower_largest(graph, device, options)  # by passes and lowering
-        plan, mapper = plan_method(graph, work, work, device, self.sources, options)
+        at_sizes, work = lower_largest(graph, device, options)  # by passes and lowering
+        plan, mapper = plan_method(at_sizes, work, work, device, self.sources, options,
+                                   others=other_sizes(graph, options))
         mapper.close()
         return plan.planned

@@ -47,6 +47,19 @@ def largest_and_near(graph: Graph) -> list[Graph]:
     return [graph, *(_near(graph) if has_all_bounds else _Search(graph).run())]
 
 
+def smallest(graph: Graph) -> Graph | None:
+    """The graph at small inputs, where kernels are chosen for one row; None without dynamic sizes,
+    or if none of the sizes that are tried fit together."""
+    if not graph.is_dynamic:
+        return None
+    for size in (1, *STEPS[1:]):
+        sizes = [tuple(min(n, size) if d in t.dynamic_dims else n for d, n in enumerate(t.sizes))
+                 if isinstance(t, Tensor) else None for t in graph.inputs]
+        with suppress(InputError):
+            return resolve(graph, sizes)
+    return None
+
+
 def _near(graph: Graph) -> list[Graph]:
     for step in STEPS:
         sizes = [tuple(n - step * (d in t.dynamic_dims) for d, n in enumerate(t.sizes))

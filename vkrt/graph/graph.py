@@ -57,12 +57,12 @@ class Node:
     def tensors(self) -> Iterator[Tensor]:
         """The tensors among arguments and attributes, in order, also of runtime scalars."""
         if not self.attributes:
-            return _tensors_in(self.args)
+            return tensors_in(self.args)
         nodes = list(self.nested())
         made = {out for node in nodes for out in node.outs}
         values = (*self.args, *self.attributes.values(),
                   *(arg for node in nodes for arg in node.args))
-        return (tensor for tensor in _tensors_in(values) if tensor not in made)
+        return (tensor for tensor in tensors_in(values) if tensor not in made)
 
     def nested(self) -> Iterator[Node]:
         """The nodes among the attributes, which run as a part of this one. Their results are for
@@ -110,7 +110,9 @@ def replaced(value: Any, others: Mapping[Tensor, Tensor]) -> Any:
     return value
 
 
-def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among arguments, in order and as often as they stand there, also in lists and of
+    runtime scalars."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -181,8 +183,6 @@ class Graph:
     # Of nodes that passes have compared with their operators' declarations, the arguments as
     # schemas read them
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
-    # Sets of node numbers; at other sizes one kernel reads the weights of all nodes of a set
-    co_resident: tuple[frozenset[int], ...] = ()
     # How passes have divided runs of nodes; other sizes are divided in the same way
     parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet

@@ -89,14 +89,8 @@ class Lowering(Placing):
         return CommandList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
                         self.target, notes=self.notes(),
-                        together=tuple(map(self._weights_of, self.graph.co_resident)),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
                                   self.copied, self.graph.parts))
-
-    def _weights_of(self, numbers: Collection[int]) -> tuple[int, ...]:
-        """Ids of the storages of the weights that the nodes with these numbers read."""
-        return tuple(sorted({operand.storage.id for step in self.steps if step.node in numbers
-                             for operand in step.reads if operand.storage.role == "weight"}))
 
     def read_rows(self, out: Tensor, table: Tensor, indices: Tensor) -> bool:
         """Lets the host read rows of a constant as a result of the current node, once a run has

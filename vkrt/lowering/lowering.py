@@ -102,9 +102,7 @@ def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandLis
         parts = len(divided.nodes), divided.parts
         if parts not in made:
             made.add(parts)
-            # At other sizes nodes may be whole: the weights that one kernel reads there are those
-            # of `whole`.
-            yield _lower_rewritten(replace(divided, co_resident=whole.co_resident), target, None)
+            yield _lower_rewritten(divided, target, None)
 
 
 def _lower_rewritten(graph: Graph, target: Target, base: CommandList | None) -> CommandList:

@@ -82,7 +82,12 @@ class Loaded:
     def _compile(self, graph: Graph, store: WeightStore | None) -> Ready:
         """Compiles the method; threads create pipelines while its memory is planned."""
         # Imports all operators and all of planning, which cached plans do not need
-        from vkrt.compiler.compiler import lower_largest, plan_method, specialization_of
+        from vkrt.compiler.compiler import (
+            lower_largest,
+            other_sizes,
+            plan_method,
+            specialization_of,
+        )
         from vkrt.plan.contents import contents_of
         from vkrt.plan.kernels import kernels_of
 
@@ -94,7 +99,7 @@ class Loaded:
         self.report.growth.attribute("program")
         self._pipelines.begin(kernels_of(work, specialization_of(device.info, self.options)))
         plan, mapper = plan_method(at_sizes, work, work, device, self._sources, self.options,
-                                   shared.places)
+                                   shared.places, other_sizes(graph, self.options))
         self._resources.callback(mapper.close)
         self.report.stopwatch.mark("plan memory")
         return Ready(Executables(graph, plan), mapper, shared)

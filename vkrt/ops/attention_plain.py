@@ -14,7 +14,7 @@ from vkrt.ops.elementwise import binary
 from vkrt.ops.matmul import multiply, place_turned
 from vkrt.ops.matmul_strided import first_factor, has_lines, rows_in, second_factor
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Window
 from vkrt.ops.score_blocks import blocks_for
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.softmax import GUARDED, PLAIN, softmax
@@ -44,16 +44,16 @@ def _multiply_adds(query: Tensor, key: Tensor, value: Tensor, *_others) -> int:
     return query.numel * key.sizes[2] + math.prod(query.sizes[:3]) * key.sizes[2] * value.sizes[3]
 
 
-def _windows(node: Node, dim: int) -> Windows | None:
+def _windows(node: Node, dim: int) -> Places | None:
     """Rows of the result need the same rows of the queries, and of a mask that has as many."""
     query, _, _, *others = node.args
     if dim != query.rank - 2:
         return None
     mask = others[0] if others else None
-    windows = {query: Window(dim)}
+    places = [(query, Window(dim))]
     if mask is not None and mask.rank > 1 and mask.sizes[-2] > 1:
-        windows[mask] = Window(mask.rank - 2)
-    return windows
+        places.append((mask, Window(mask.rank - 2)))
+    return places
 
 
 @op("et_vk.sdpa.default", "q:T k:T v:T attn_mask:T? scale:f?", sizes=_sizes, dtypes=ONE_FLOAT,

@@ -27,6 +27,8 @@ BORDER = "border"
 REQUANTIZATION = "requantization"
 # A number that a product is multiplied with
 FACTOR = "factor"
+# Whether a sum or a mean is one of the squares of its argument
+SQUARES = "squares"
 # Views of a product's result: the product writes its rows where the last view has them; a
 # `Permutation`
 PERMUTATION = "permutation"
@@ -47,6 +49,8 @@ CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.def
 BORDERED = CONVOLUTIONS | {"aten.max_pool2d.default", "aten.max_pool2d_with_indices.default"}
 # Operators that take a factor
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
+# Operators that sum squares
+SQUARED = frozenset({"aten.mean.dim", "aten.mean.default", "aten.sum.dim_IntList"})
 # Attention as two products
 ATTENTION = "vkrt.attention.default"
 # Operators that take a permutation, and read strided views
@@ -55,7 +59,8 @@ STRIDED_READERS = PRODUCTS | {ATTENTION}
 VIEWS = RESHAPES | PERMUTATIONS | {"aten.expand_copy.default", "aten.select_copy.int",
                             "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"}
 # The operators by what they take
-TAKERS = {BORDER: BORDERED, FACTOR: PRODUCTS, PERMUTATION: STRIDED_READERS, STRIDED: VIEWS}
+TAKERS = {BORDER: BORDERED, FACTOR: PRODUCTS, PERMUTATION: STRIDED_READERS, SQUARES: SQUARED,
+          STRIDED: VIEWS}
 
 
 @dataclass(frozen=True)

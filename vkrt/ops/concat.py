@@ -18,7 +18,7 @@ from vkrt.ops.broadcast import (
 from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
 from vkrt.ops.parts import select_sizes, slice_sizes, sliced
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Window
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
 from vkrt.ops.strided_copy import copy_strided
 from vkrt.ops.views import viewed
@@ -54,11 +54,11 @@ def cat_sizes(tensors, dim):
     return ((*first[:dim], sum(sizes[dim] for sizes in shapes), *first[dim + 1:]),)
 
 
-def _cat_windows(node: Node, dim: int) -> Windows | None:
+def _cat_windows(node: Node, dim: int) -> Places | None:
     tensors, along = node.args
     if dim == along % node.outs[0].rank:
         return None
-    return {tensor: Window(dim) for tensor in tensors if tensor.numel}
+    return [(tensor, Window(dim)) for tensor in tensors if tensor.numel]
 
 
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,

@@ -27,7 +27,7 @@ from vkrt.ops.epilogue import (
 )
 from vkrt.ops.matmul_strided import some_channels
 from vkrt.ops.registry import op
-from vkrt.ops.rows import Window, Windows, sliding, with_residual
+from vkrt.ops.rows import Places, Window, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, per_dimension, unsupported
 from vkrt.ops.volume import Depth
 from vkrt.ops.weight_rows import WeightRows
@@ -99,7 +99,7 @@ def _pair(values: Sizes, rank: int, trivial: int) -> Pair:
     return (trivial if rank == 3 else values[-2:][0], values[-1])
 
 
-def _row_windows(node: Node, dim: int) -> Windows | None:
+def _row_windows(node: Node, dim: int) -> Places | None:
     x, weight, _, stride, padding, dilation, transposed, further = node.args[:8]
     if dim != 2:
         return None
@@ -113,7 +113,7 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
         window = Window(dim, unit=step)
     else:
         return None
-    return with_residual(node, dim, {x: window})
+    return with_residual(node, dim, [(x, window)])
 
 
 ROWS = sliding(_row_windows, PADDING)

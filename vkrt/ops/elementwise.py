@@ -220,7 +220,13 @@ def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
 def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Tensor,
                      params_behind: Sequence[int | float], loops: int = 0) -> None:
     """Dispatches a kernel of two operands, which computes in a dtype."""
-    inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
+    dtypes: Sequence[str] = (dtype, dtype)
+    if dtype == "float16" and "float32" in (x.dtype, y.dtype):
+        # A float32 is read as it is: kernels see texels of either dtype, and buffers of their own.
+        dtypes = [each.dtype if is_float(each.dtype) else dtype for each in (x, y)]
+        if "buffer" in (cx.storage, cx.variant(broadcast(cx, (x, y), out.sizes, dtypes).operands)):
+            dtype, dtypes = "float32", ("float32", "float32")
+    inputs = broadcast(cx, (x, y), out.sizes, dtypes)
     params = inputs.params(cx)
     with result_in(cx, dtype, out, inputs.order, inputs.over) as result:
         cx.map_texels(shader, result, inputs.operands, [*params, *params_behind], loops=loops)

@@ -30,7 +30,7 @@ from vkrt.ops.epilogue import (
 from vkrt.ops.epilogue_q8 import words_of
 from vkrt.ops.matmul_strided import PLACES, Apart, apart, rows_in, some_channels
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
+from vkrt.ops.rows import Places, RowRule, Window, except_along, with_residual
 from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
@@ -230,21 +230,21 @@ def place_turned(cx, out: Tensor, result: Operand, views: Sequence[Node]) -> Non
     cx.place(out, where.copied(cx, row_major(out.rank)))
 
 
-def _row_windows(node: Node, dim: int) -> Windows | None:
+def _row_windows(node: Node, dim: int) -> Places | None:
     """The rows of the first factor; along batches, those of both factors."""
     a, b = node.args[:2]
     if dim == a.rank - 1:
         return None
-    pairs = {b: Window(0)} if dim < a.rank - 2 else {}
-    return with_residual(node, dim, {a: Window(dim), **pairs})
+    pairs = [(b, Window(0))] if dim < a.rank - 2 else []
+    return with_residual(node, dim, [(a, Window(dim)), *pairs])
 
 
-def _biased_windows(node: Node, dim: int) -> Windows | None:
+def _biased_windows(node: Node, dim: int) -> Places | None:
     bias, a = node.args[:2]
     if dim:
         return None
-    rows = {bias: Window(0)} if bias.rank == 2 and bias.sizes[0] == a.sizes[0] else {}
-    return with_residual(node, dim, {a: Window(0), **rows})
+    rows = [(bias, Window(0))] if bias.rank == 2 and bias.sizes[0] == a.sizes[0] else []
+    return with_residual(node, dim, [(a, Window(0)), *rows])
 
 
 @op("aten.mm.default", "self:T mat2:T", sizes=_product_sizes, dtypes=ONE_NUMBER,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import INT32, ONE_FLOAT, ONE_NUMBER
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows, sliding, with_residual
+from vkrt.ops.rows import Places, RowRule, Window, sliding, with_residual
 from vkrt.ops.sizes import Sizes, fail, need_rank, per_dimension, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
@@ -90,14 +90,14 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
                 loops=(kernel[-1] + 1) * kernel[0])
 
 
-def _row_windows(node: Node, dim: int) -> Windows | None:
+def _row_windows(node: Node, dim: int) -> Places | None:
     """Of the largest elements only: their indices count from the beginning of the whole input."""
     x, kernel, stride, padding, dilation = node.args[:5]
     if dim != x.rank - 2 or x.rank != 4:
         return None
     reach = (dilation or (1,))[0] * (kernel[0] - 1) + 1
-    return with_residual(node, dim, {x: Window(dim, (stride or kernel)[0], (padding or (0,))[0],
-                                               reach)})
+    return with_residual(node, dim, [(x, Window(dim, (stride or kernel)[0], (padding or (0,))[0],
+                                                reach))])
 
 
 ROWS = sliding(_row_windows, PADDING)
@@ -118,13 +118,13 @@ def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     _pool(cx, shader, writes, x, kernel, stride, padding, *x_first(dilation or (1,)))
 
 
-def _averaged_windows(node: Node, dim: int) -> Windows | None:
+def _averaged_windows(node: Node, dim: int) -> Places | None:
     """Only where no window reaches beyond the input: the number of elements of a mean depends on
     that."""
     x, kernel, stride, padding, ceil_mode = node.args[:5]
     if dim != x.rank - 2 or any(padding or ()) or ceil_mode:
         return None
-    return with_residual(node, dim, {x: Window(dim, (stride or kernel)[0], 0, kernel[0])})
+    return with_residual(node, dim, [(x, Window(dim, (stride or kernel)[0], 0, kernel[0]))])
 
 
 @op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "

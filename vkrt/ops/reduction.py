@@ -7,11 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vkrt.graph.graph import Node
+from vkrt.ops.attributes import SQUARES
 from vkrt.ops.broadcast import convert, fill, is_float, result_in
 from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Window
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.ops.strided_copy import StridedDim, joined, variant
 from vkrt.ops.teams import parts_for, team_for
@@ -23,6 +24,9 @@ KEPT_DIMS = REDUCED_DIMS = 3
 
 # A reduction is split if it makes fewer than `FEW_RESULTS` texels, of at least `LONG` texels each.
 FEW_RESULTS, LONG = 256, 128
+
+# Functions that sum, to which padding is nothing, and what sums their parts
+SUMS = {"SUM": "SUM", "SQUARES": "SUM"}
 
 Dims = Sequence[StridedDim]
 
@@ -79,7 +83,7 @@ def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
     tail = source.packed % 4 or 4
     texels = (-(-source.packed // 4), 1)
     # The texel with padding is found by its index, so it is not joined unless padding does no harm.
-    if function == "SUM" or tail == 4:
+    if function in SUMS or tail == 4:
         reduced = joined([*reduced, texels])
     else:
         reduced = [*reduced, texels]
@@ -109,7 +113,7 @@ def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim:
         sizes = tuple(1 if k == d else size for k, size in enumerate(source.sizes))
         partial = cx.temporary(sizes, _partial_dtype(source.dtype), source.order)
         reduce(cx, source, partial, (d,), True, function)
-        source = partial
+        source, function = partial, SUMS.get(function, function)
         plan = plan_reduction(source, dims, keepdim, function)
     _dispatch(cx, source, result, plan, function, divisor)
 
@@ -146,7 +150,7 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
     add(partial, plan.params(texels, chunk, 1.0, source))
     z = partial.grid[2]
     rest = Reduction(False, [(plan.outer, z)], 0, [(parts, texels)])
-    _dispatch(cx, partial, result, rest, function, divisor)
+    _dispatch(cx, partial, result, rest, SUMS.get(function, function), divisor)
 
 
 def _parts(count: int, max_loops: int, texels: int) -> int:
@@ -213,12 +217,12 @@ def extreme_and_index_sizes(x, dim, keepdim):
     return extreme_sizes(x, dim, keepdim) * 2
 
 
-def _kept_rows(node: Node, dim: int) -> Windows | None:
+def _kept_rows(node: Node, dim: int) -> Places | None:
     """A row of the result is made of the same row of the argument, if that row is not reduced."""
     x, dims, keepdim = (*node.args, None, None)[:3]
     over = _chosen(x.rank, dims)
     own = dim if keepdim else [d for d in range(x.rank) if d not in over][dim]
-    return None if own in over else {x: Window(own)}
+    return None if own in over else [(x, Window(own))]
 
 
 KEPT_ROWS = RowRule(_kept_rows)
@@ -245,7 +249,8 @@ FUNCTIONS = {"mean": "SUM", "sum": "SUM", "prod": "PROD", "amax": "MAX", "amin":
     adapted={"aten::min.unary_out": lambda args: (*args[:1], [])}, rows=KEPT_ROWS)
 def _reduced(cx, node, x, dims=None, keepdim=False):
     divisor = _count(x.sizes, dims) if node.name == "mean" else 1.0
-    lower_reduction(cx, x, node.outs[0], dims, keepdim, FUNCTIONS[node.name], divisor)
+    function = "SQUARES" if cx.attribute(SQUARES) else FUNCTIONS[node.name]
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, function, divisor)
 
 
 def _variance_sizes(x, dims, correction, keepdim):

@@ -6,7 +6,7 @@ from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import FLOAT, ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Window
 from vkrt.ops.sizes import Sizes, at_least, fail, need_least_rank, need_rank, unsupported
 from vkrt.ops.strided_copy import copy_strided
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -29,9 +29,9 @@ def pixel_shuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
     return ((*batch, channels // (factor * factor), height * factor, width * factor),)
 
 
-def _shuffled_windows(node: Node, dim: int) -> Windows | None:
+def _shuffled_windows(node: Node, dim: int) -> Places | None:
     x, factor = node.args
-    return {x: Window(dim, unit=factor)} if dim == x.rank - 2 else None
+    return [(x, Window(dim, unit=factor))] if dim == x.rank - 2 else None
 
 
 @op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=pixel_shuffle_sizes, dtypes=ONE,

@@ -9,7 +9,7 @@ from vkrt.graph.graph import Node
 from vkrt.ops.broadcast import expansion
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
-from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
+from vkrt.ops.rows import POINTWISE, Places, RowRule, Rows, Window
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.strided import permutation_of
 from vkrt.ops.strided_copy import MAX_DIMS, StridedDim, copy_strided, joined
@@ -47,14 +47,14 @@ def unsqueeze_sizes(x, dim):
     return ((*x[:dim], 1, *x[dim:]),)
 
 
-def _same_rows(node: Node, dim: int) -> Windows | None:
+def _same_rows(node: Node, dim: int) -> Places | None:
     """The dimension of the argument with the same rows: of the same size, and with dimensions of
     the same product before it. None without one."""
     x, out = node.args[0], node.outs[0]
     before = math.prod(out.sizes[:dim])
     for own, size in enumerate(x.sizes):
         if size == out.sizes[dim] and math.prod(x.sizes[:own]) == before:
-            return {x: Window(own)}
+            return [(x, Window(own))]
     return None
 
 
@@ -116,7 +116,7 @@ def transpose_sizes(x, dim0, dim1):
     return (tuple(sizes),)
 
 
-PERMUTED = RowRule(lambda node, dim: {node.args[0]: Window(permutation_of(node)[dim])})
+PERMUTED = RowRule(lambda node, dim: [(node.args[0], Window(permutation_of(node)[dim]))])
 
 
 @op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, kernels="",
@@ -228,7 +228,7 @@ def unfold_sizes(x, dim, size, step):
 
 @op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST)
 def _unfold_copy(cx, node, x, dim, _size, step):
-    """Windows of a dimension, their elements as a new last dimension."""
+    """Places of a dimension, their elements as a new last dimension."""
     out = node.outs[0]
     source = cx.operand(x, out.dtype)
     if x.rank == 0:

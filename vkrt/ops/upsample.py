@@ -15,7 +15,7 @@ from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE, ONE_FLOAT, DtypeRule
 from vkrt.ops.pooling import image_sides, of_three, x_first
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Rows, Window, Windows
+from vkrt.ops.rows import Places, RowRule, Rows, Window
 from vkrt.ops.sizes import Sizes, fail, need_rank
 from vkrt.shader import opcode
 from vkrt.work.tensor import Operand, Tensor, channels_last
@@ -128,7 +128,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
     if function not in _OF_IMAGES or count != 2 or antialias:
         return
 
-    def row_windows(node: Node, dim: int) -> Windows | None:
+    def row_windows(node: Node, dim: int) -> Places | None:
         """Of the nearest rows, if all sides grow by powers of two: a kernel then finds the same
         rows by the sizes as by the factors."""
         x, out = node.args[0], node.outs[0]
@@ -136,7 +136,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
         times = [_times(n, out_n) for n, out_n in zip(x.sizes[2:], out.sizes[2:], strict=True)]
         if function != "NEAREST" or not unit or None in times:
             return None
-        return {x: Window(dim, unit=unit)}
+        return [(x, Window(dim, unit=unit))]
 
     def strip(node: Node, dim: int, rows: Rows) -> Node:
         sizes = list(node.outs[0].sizes[2:])

@@ -29,6 +29,8 @@ from vkrt.work.tensor import Tensor
 
 PRODUCT, SUM = "aten.bmm.default", "aten.add.Tensor"
 SCALINGS = ("aten.mul.Scalar", "aten.div.Scalar")
+# Several numbers become one: it has to be a number of float32 with all its digits
+LEAST_SCALE = 2.0**-126
 COPIES = RESHAPES | {"aten.expand_copy.default"}
 
 
@@ -43,8 +45,10 @@ def fuse_attention(graph: Graph, target: Target) -> Graph:
                 or not _has_many_scores(found, node, target)
                 or not _keeps_order(graph, found.done, index)):
             continue
-        args = (*found.product.args, node.args[1], found.mask,
-                found.scale * found.product.attributes.get(FACTOR, 1.0), list(found.heads),
+        scale = found.scale * found.product.attributes.get(FACTOR, 1.0)
+        if not LEAST_SCALE <= abs(scale) <= 1 / LEAST_SCALE:
+            continue
+        args = (*found.product.args, node.args[1], found.mask, scale, list(found.heads),
                 found.softmax.op == SAFE_SOFTMAX)
         rewrite.replace(index, replace(node, op=ATTENTION, args=args, formulas=None),
                         gone=found.done)
@@ -100,7 +104,8 @@ def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
         if node.op == SUM and softmax is not None and mask is None and scale == 1:
             value, mask = node.args[place], node.args[1 - place]
             heads = tuple(node.outs[0].sizes[:-2])
-            if others[1:] not in ([], [1]) or not isinstance(mask, Tensor):
+            if (others[1:] not in ([], [1]) or not isinstance(mask, Tensor)
+                    or mask.dtype != node.outs[0].dtype):
                 return None
         elif node.op in SCALINGS and softmax is not None:
             number = others[0]

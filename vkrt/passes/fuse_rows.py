@@ -35,21 +35,10 @@ NORM_BYTES = 2 << 20
 
 
 def fuse_rows(graph: Graph, _target: Target) -> Graph:
-    """Layers of one row become one node, and do the norm and the quantization of the row.
-
-    At other sizes of a dynamic graph there may be one row: the weights that one kernel reads there
-    are co-resident (`Graph.co_resident`).
-    """
+    """Layers of one row become one node, and do the norm and the quantization of the row."""
     if not any(declared(node, "of_row") for node in graph.nodes):
         return graph
-    layers: dict[Node, _Layer | None] = {}
-    result = _Rows(graph, layers).fused()
-    if graph.is_dynamic:
-        could = _Rows(graph, layers, any_rows=True)
-        could.fused()
-        if could.groups:
-            result = replace(result, co_resident=tuple(could.groups))
-    return result
+    return _Rows(graph).fused()
 
 
 FUSE_ROWS = Pass("fuse_rows", "layers of one row are one kernel, with its norm and its rounding",
@@ -88,30 +77,19 @@ def _layer_of(node: Node) -> _Layer | None:
 
 
 class _Rows:
-    """The stages, each of which works on the graph that the stage before has made.
+    """The stages, each of which works on the graph that the stage before has made."""
 
-    Args:
-        layers: the layers of the nodes that have been looked at.
-        any_rows: whether layers of several rows are treated as layers of one row.
-    """
-
-    def __init__(self, graph: Graph, layers: dict[Node, _Layer | None], any_rows: bool = False):
+    def __init__(self, graph: Graph):
         self.graph = graph
-        # Sets of numbers of layers (before this pass) whose weights one kernel reads, or several
-        # kernels that do the same norm
-        self.groups: list[frozenset[int]] = []
-        self._any_rows = any_rows
         self._rewrite = Rewrite(graph)
-        self._layers = layers
-        # The numbers of the layers that are in a node
-        self._members = {node: frozenset([graph.number_of(index)])
-                         for index, node in enumerate(graph.nodes)}
+        # The layers of the nodes that have been looked at
+        self._layers: dict[Node, _Layer | None] = {}
 
     def fused(self) -> Graph:
         for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_qparams,
                       self._fuse_norms):
             stage()
-            result = self._rewrite.draft() if self._any_rows else self._rewrite.result()
+            result = self._rewrite.result()
             if result is not self.graph:
                 self.graph, self._rewrite = result, Rewrite(result)
         return self.graph
@@ -119,22 +97,18 @@ class _Rows:
     def _key(self, node: Node) -> Any:
         """Equal for nodes that one kernel can do; None for a node that is no layer of one row."""
         layer = self._layer(node)
-        return layer.key if layer is not None and (layer.is_one or self._any_rows) else None
+        return layer.key if layer is not None and layer.is_one else None
 
     def _layer(self, node: Node) -> _Layer | None:
         if node not in self._layers:
             self._layers[node] = _layer_of(node)
         return self._layers[node]
 
-    def _put(self, index: int, node: Node, layers: Collection[int],
-             gone: Collection[int] = ()) -> frozenset[int]:
-        """Puts a node in the place of another one; it has the layers of the nodes `layers`, whose
-        numbers are returned."""
-        self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
-        self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
-                                                  for layer in layers))
+    def _put(self, index: int, node: Node, layer: int, gone: Collection[int] = ()) -> None:
+        """Puts a node in the place of another one; it has the layer of the node `layer`, and
+        perhaps more."""
+        self._layers[node] = self._layer(self.graph.nodes[layer])
         self._rewrite.replace(index, node, gone=gone)
-        return self._members[node]
 
     def _fuse_swiglu(self) -> None:
         rewrite, nodes = self._rewrite, self.graph.nodes
@@ -154,7 +128,7 @@ class _Rows:
             out = node.outs[0]
             view = {} if out.sizes == other.outs[0].sizes else {VIEW: tuple(out.sizes)}
             made = replace(other, outs=node.outs, attributes={GATE: gate, **view})
-            self.groups.append(self._put(index, made, pair, gone=[*first, *second]))
+            self._put(index, made, pair[0], gone=[*first, *second])
 
     def _fuse_horizontal(self) -> None:
         nodes = self.graph.nodes
@@ -171,7 +145,7 @@ class _Rows:
                     made = replace(
                         layers[0], outs=tuple(out for layer in layers for out in layer.outs),
                         attributes={HORIZONTAL: tuple(layers[1:])})
-                    self.groups.append(self._put(first, made, group, gone=others))
+                    self._put(first, made, first, gone=others)
 
     def _fuse_qparams(self) -> None:
         """The node that chooses how a row is quantized becomes part of the layers that read it."""
@@ -186,7 +160,7 @@ class _Rows:
                                and declared(nodes[reader], "of_row") == len(row)
                                for reader in readers):
                 for reader in readers:
-                    self._put(reader, _with(nodes[reader], QPARAMS, node), [reader])
+                    self._put(reader, _with(nodes[reader], QPARAMS, node), reader)
                 rewrite.remove([index])
 
     def _fuse_norms(self) -> None:
@@ -201,14 +175,12 @@ class _Rows:
                 continue
             layers = [self._layer(layer) for reader in readers
                       for layer in layers_in(nodes[reader])]
-            if (all(layer is not None and layer.takes_norm for layer in layers)
-                    and sum(layer.nbytes for layer in layers if layer) <= NORM_BYTES):
-                self.groups.append(self._members[node].union(
-                    *(self._members[nodes[reader]] for reader in readers)))
-            elif not all(_rounds(nodes[reader], node) for reader in readers):
+            is_small = (all(layer is not None and layer.takes_norm for layer in layers)
+                        and sum(layer.nbytes for layer in layers if layer) <= NORM_BYTES)
+            if not is_small and not all(_rounds(nodes[reader], node) for reader in readers):
                 continue
             for reader in readers:
-                self._put(reader, _with(nodes[reader], NORM, node), [reader])
+                self._put(reader, _with(nodes[reader], NORM, node), reader)
             rewrite.remove([index])
 
     def _layers_reading(self, uses: Uses, maker: Node) -> set[int]:

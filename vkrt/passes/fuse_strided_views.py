@@ -29,6 +29,10 @@ from vkrt.passes.rewrite import Pass, Rewrite, are_right
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
+# Factors from its inverse to this become those of products: attention of heads of up to 16,384
+# elements scales by numbers in this range
+RANGE = 128.0
+
 
 def fuse_permutation(graph: Graph, _target: Target) -> Graph:
     """Views behind a product that permute its rows become part of the product."""
@@ -48,19 +52,25 @@ def fuse_permutation(graph: Graph, _target: Target) -> Graph:
 
 
 def fuse_factor(graph: Graph, _target: Target) -> Graph:
-    """Numbers by which the inputs of a product are multiplied become a factor of the product."""
+    """Numbers by which the inputs of a product are multiplied become a factor of the product.
+
+    The product's sums are then without the factor. That makes a difference where float32 has no
+    such numbers, so it is done for factors near 1 only (`RANGE`): results differ beyond rounding
+    where they are within that factor of the largest or the smallest number of float32.
+    """
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
         if not _is_product(node):
             continue
-        factor = None
+        factor = 1.0
         for value in node.args:
-            if (place := _number_before(rewrite, index, value)) is not None:
-                x, number = graph.nodes[place].args
-                factor = number if factor is None else factor * number
+            place = _number_before(rewrite, index, value)
+            number = 1.0 if place is None else graph.nodes[place].args[1]
+            if place is not None and 1 / RANGE <= abs(factor * number) <= RANGE:
+                factor *= number
                 rewrite.replace(place, replace(graph.nodes[place], op="aten.alias_copy.default",
-                                               args=(x,)))
-        if factor is not None:
+                                               args=graph.nodes[place].args[:1]))
+        if factor != 1.0:
             rewrite.replace(index, replace(node, attributes={**node.attributes,
                                                              FACTOR: float(factor)}))
     return rewrite.result()

@@ -20,12 +20,13 @@ from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_S
 from vkrt.passes.rewrite import Pass, checked, order_faults
 from vkrt.passes.share_qparams import SHARE_QPARAMS
 from vkrt.passes.simplify import SIMPLIFY
+from vkrt.passes.sums_of_halves import FUSE_SQUARES, WIDEN_SUMS
 from vkrt.work.target import Target
 
 # `Target.prefer` is only read by the second half: graphs for other preferences share the first one.
-FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
-                       DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_QPARAMS,
-                       FUSE_FACTOR)
+FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SQUARES, WIDEN_SUMS, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU,
+                       FUSE_REQUANTIZATION, DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL,
+                       FUSE_ROTARY, SHARE_QPARAMS, FUSE_FACTOR)
 BY_PREFERENCE = (FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS,
                  FUSE_ROWS)
 PASSES = FOR_ALL_PREFERENCES + BY_PREFERENCE
@@ -43,7 +44,8 @@ def run_passes(graph: Graph, target: Target,
 
     Raises:
         InputError: the target skips a name that no pass has.
-        InternalError: a pass made a wrong graph of a right one.
+        InternalError: a pass made a wrong graph of a right one, and passes are strict
+            (`vkrt.passes.rewrite`).
     """
     names = [each.name for each in PASSES]
     if unknown := sorted(target.skipped.difference(names)):
@@ -59,7 +61,9 @@ def run_passes(graph: Graph, target: Target,
             continue
         new = each.run(graph, target)
         if new is not graph:
-            graph = checked(new, graph, each.name)
+            new = checked(new, graph, each.name)
+        if new is not graph:
+            graph = new
             found = {node.op for node in graph.nodes}
             if on_pass is not None:
                 on_pass(each, graph)

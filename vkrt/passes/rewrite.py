@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,8 +11,13 @@ from vkrt.errors import InternalError, VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.registry import known
 from vkrt.passes.matching import Uses
+from vkrt.report import debug
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
+
+# Whether a wrong node that a pass makes is an InternalError. Tests have it so; else what the pass
+# would change stays as it is, and the program runs without that.
+strict = False
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,37 @@ class Rewrite:
         """The rewritten graph. The same object where nothing changes, or where a node that would be
         replaced or removed is wrong: lowering checks all nodes, and then reports this one."""
         changed = (self.graph.nodes[index] for index in self._changes)
-        return self.draft() if are_right(self.graph, changed) else self.graph
-
-    def draft(self) -> Graph:
-        """The rewritten graph without that check: to look at, not to be lowered."""
+        if not self._changes or not are_right(self.graph, changed):
+            return self.graph
+        if not strict:
+            self._drop_refused()
         return self.graph.rewritten(self._changes) if self._changes else self.graph
+
+    def _drop_refused(self) -> None:
+        """Drops changes whose new nodes do not agree with their operators' declarations, with all
+        changes that have tensors in common with those."""
+        new = {index: node for index, node in self._changes.items() if node is not None}
+        waiting = [index for index, node in new.items()
+                   if not are_right(self.graph, (node, *node.nested()))]
+        if not waiting:
+            return
+        sharing: dict[Tensor, list[int]] = defaultdict(list)
+        for index in self._changes:
+            for tensor in self._tensors_at(index):
+                sharing[tensor].append(index)
+        while waiting:
+            index = waiting.pop()
+            if index in self._changes:
+                debug.say(1, f"a change is left out, its new node is wrong: {new.get(index)}")
+                waiting += [other for tensor in self._tensors_at(index)
+                            for other in sharing.pop(tensor, ())]
+                del self._changes[index]
+
+    def _tensors_at(self, index: int) -> set[Tensor]:
+        """The tensors that a node reads or makes, before or after its change; no constants."""
+        nodes = (self.graph.nodes[index], self._changes.get(index))
+        return {tensor for node in nodes if node is not None
+                for tensor in (*node.reads(), *node.outs) if tensor.constant is None}
 
 
 def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
@@ -78,25 +110,34 @@ def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
 
 
 def checked(graph: Graph, before: Graph, name: str) -> Graph:
-    """The graph that the pass `name` has made, with `Graph.checked`. The arguments, sizes and
-    dtypes of new nodes have to be right; each tensor has to be made once, before nodes read it.
+    """The graph that the pass `name` has made, with `Graph.checked`; `before` if it is wrong. The
+    arguments, sizes and dtypes of new nodes have to be right; each tensor has to be made once,
+    before nodes read it.
 
     Raises:
-        InternalError: naming the pass and the node.
+        InternalError: the graph is wrong, and the passes are `strict`; it names the pass and the
+            node.
     """
+    try:
+        return _checked(graph, before)
+    except VkrtError as error:
+        if strict:
+            raise InternalError(f"pass {name}: {error}") from error
+        debug.say(1, f"pass {name} is left out: {error}")
+        return before
+
+
+def _checked(graph: Graph, before: Graph) -> Graph:
     old, arguments = set(before.nodes), dict(graph.checked)
     for node in graph.nodes:
         if node not in old:
-            try:
-                # Old nodes that go into another node have been checked (`Rewrite.result`).
-                for nested in node.nested():
-                    if nested not in old:
-                        known(nested.op).check(nested)
-                arguments[node] = known(node.op).check(node)
-            except VkrtError as error:
-                raise InternalError(f"pass {name}: {error}") from error
+            # Old nodes that go into another node have been checked (`Rewrite.result`).
+            for nested in node.nested():
+                if nested not in old:
+                    known(nested.op).check(nested)
+            arguments[node] = known(node.op).check(node)
     if (fault := next(order_faults(graph), None)) is not None:
-        raise InternalError(f"pass {name}: {fault}")
+        raise InternalError(fault)
     return replace(graph, checked=arguments)
 
 

@@ -9,6 +9,7 @@ from vkrt.executable.memory import SLOTS
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
+from vkrt.plan.stream.other_sizes import residency
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
 from vkrt.plan.uploads import slot_bytes
 from vkrt.work.command_list import CommandList
@@ -71,7 +72,8 @@ def fit(work: CommandList, placements: Placements, requirements: Requirements, b
         table, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
         streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
         host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
-        resident_bytes=lambda residents: resident_bytes(placed(residents)))
+        resident_bytes=lambda residents: resident_bytes(placed(residents)),
+        at_sizes=residency(work))
     if not stream.streamed:
         return Fit(placements, None)
     return Fit(placed(stream.resident), stream, upload)

@@ -12,6 +12,10 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Storage, itemsize
 from vkrt.work.weights import Weight, weight_table_of
 
+# Of each step that reads weights or runs on the host, in order: the ids of the weights' storages,
+# and whether the host runs it
+WeightReads = tuple[tuple[frozenset[int], bool], ...]
+
 
 @dataclass(frozen=True)
 class CommandList:
@@ -28,8 +32,8 @@ class CommandList:
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
-        together: groups of ids of storages of weights. The weights of a group are co-resident,
-            because at other sizes one kernel reads all of them.
+        other_sizes: what command lists of the same method at other sizes read of the same weights;
+            a plan that streams weights is made for all of them.
         memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for command lists of other sizes
             that are made from this one. It is not part of the work: it is neither compared nor
             written to files.
@@ -44,13 +48,13 @@ class CommandList:
     storage: str = "texel"
     target: Target = Target()
     notes: tuple[str, ...] = ()
-    together: tuple[tuple[int, ...], ...] = ()
+    other_sizes: tuple[WeightReads, ...] = ()
     memo: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
     def weight_table(self) -> tuple[Weight, ...]:
         """The weights, see `vkrt.work.weights`."""
-        return weight_table_of(self.prepacks, self.steps, self.together)
+        return weight_table_of(self.prepacks, self.steps)
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:

@@ -42,11 +42,10 @@ class Weight:
     tail: int = 0
 
 
-def weight_table_of(prepacks: Sequence[Prepack], steps: Sequence[Step],
-                    together: Sequence[Sequence[int]]) -> tuple[Weight, ...]:
+def weight_table_of(prepacks: Sequence[Prepack], steps: Sequence[Step]) -> tuple[Weight, ...]:
     """One entry for each weight storage, in the order of the prepacks; the arguments are those of
     a `CommandList`."""
-    users = _users(steps, together)
+    users = _users(steps)
     result = []
     seen: set[int] = set()
     for index, record in enumerate(prepacks):
@@ -71,16 +70,12 @@ def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
     return nbytes + (record.target.storage.nbytes - constant.nbytes if last else 0)
 
 
-def _users(steps: Sequence[Step], together: Sequence[Sequence[int]]) -> dict[int, list[int]]:
-    """By the id of a storage, the steps that use the storage or one that is co-resident with it,
-    ascending."""
+def _users(steps: Sequence[Step]) -> dict[int, list[int]]:
+    """By the id of a storage, the steps that use it, ascending."""
     result: dict[int, list[int]] = {}
     for index, step in enumerate(steps):
         for storage in {operand.storage.id for operand in (*step.writes, *step.reads)}:
             result.setdefault(storage, []).append(index)
-    for group in together:
-        users = sorted({step for storage in group for step in result.get(storage, ())})
-        result.update(dict.fromkeys(group, users))
     return result
 
 

@@ -59,29 +59,30 @@ class Arrangement:
     late: int  # how many reloads start later, because their place is taken until then
 
 
-def cut(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int]
+def cut(streamed: Sequence[Candidate], steps: int, ends: Collection[int]
         ) -> tuple[Submission, ...]:
-    """The submissions: one starts where streamed weights are first used, and behind a host call."""
+    """The submissions: one starts where streamed weights are first used, and behind each of `ends`.
+    One behind the last step is empty."""
     waits: dict[int, list[int]] = {}
     for candidate in streamed:
         waits.setdefault(candidate.first, []).append(candidate.weight)
-    starts = sorted({0, *waits, *(call + 1 for call in host_calls)} - {steps})
+    starts = sorted({0, *waits, *(end + 1 for end in ends)}) if steps else []
     return tuple(Submission(first, end, tuple(sorted(waits.get(first, ()))))
                  for first, end in zip(starts, (*starts[1:], steps)))
 
 
-def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[int],
+def arrange(streamed: Sequence[Candidate], steps: int, ends: Collection[int],
             lookahead: int, max_lookahead: int) -> Arrangement:
     """Places the weights.
 
     Args:
         streamed: the weights to stream, in any order.
         steps: number of steps.
-        host_calls: the steps that end a submission.
+        ends: the steps that end a submission.
         lookahead: how many sync points ahead every place is taken, except right behind the cut.
         max_lookahead: how many sync points ahead it may be taken where that needs no more bytes.
     """
-    submissions = cut(streamed, steps, host_calls)
+    submissions = cut(streamed, steps, ends)
     first_steps = [submission.first for submission in submissions]
     streamed = sorted(streamed, key=lambda c: (c.first, c.weight))
     sync_points = [i for i, submission in enumerate(submissions) if submission.waits]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from vkrt.errors import InputError
+from vkrt.plan.stream.other_sizes import Residency
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
 from vkrt.plan.stream.records import MAX_LOOKAHEAD, Cost, StreamPlan
 from vkrt.plan.stream.streamed_sets import Family, StreamedSet, split_small
@@ -36,7 +37,8 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
                 fixed_bytes: int, budget: int | None, streamable: Collection[int] | None = None,
                 host_calls: Collection[int] = (), lookahead: int | None = None,
                 cost: Cost | None = None,
-                resident_bytes: Callable[[Sequence[int]], int] | None = None) -> StreamPlan:
+                resident_bytes: Callable[[Sequence[int]], int] | None = None,
+                at_sizes: Residency | None = None) -> StreamPlan:
     """Chooses what is streamed and plans when and where.
 
     The plan reads the fewest bytes that the budget allows with this lookahead. Among equal weights
@@ -52,7 +54,7 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
         streamable: the weights (by index) that may be streamed, all buffers or all images; None for
             every one. Weights that a host call reads, that nothing reads, that have no bytes, or
             that fit in none of the memory types of most bytes are never streamed.
-        host_calls: the steps that run on the host.
+        host_calls: the steps that run on the host; each ends a submission.
         lookahead: how many sync points ahead a reload may start; 0 overlaps nothing. The first
             reloads of a run may have to start later, when the run before it ends. None: places for
             1 (with a cost model: for the smallest number from 1 to 4 where one more would not make
@@ -60,13 +62,14 @@ def plan_stream(table: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
             be free.
         cost: what steps and transfers take. Without one, all steps count as equal.
         resident_bytes: bytes that a set of residents takes; by default the sum of their needs.
+        at_sizes: when weights are needed; by default at the steps that use them.
 
     Raises:
         InputError: a budget below the minimum, or arguments that make no sense.
     """
     _check(table, needs, steps, fixed_bytes, budget, lookahead, cost)
     planner = _Planner(table, needs, steps, fixed_bytes, budget or 0, frozenset(host_calls), cost,
-                       resident_bytes)
+                       resident_bytes, at_sizes or Residency({}))
     planner.sort_out(range(len(table)) if streamable is None else streamable)
     if budget is None:
         planner.budget = planner.minimum(1 if lookahead is None else lookahead)
@@ -103,13 +106,15 @@ class _Planner:
 
     def __init__(self, table: Sequence[Weight], needs: Sequence[Needs], steps: int,
                  fixed_bytes: int, budget: int, host_calls: frozenset[int], cost: Cost | None,
-                 resident_bytes: Callable[[Sequence[int]], int] | None):
+                 resident_bytes: Callable[[Sequence[int]], int] | None, at_sizes: Residency):
         self.weight_table = table
         self.needs = needs
         self.steps = steps
         self.fixed_bytes = fixed_bytes
         self.budget = budget
         self.host_calls = host_calls
+        self.ends = (host_calls - {steps - 1}) | at_sizes.ends
+        self.spans = at_sizes.spans
         self.cost = cost or Cost((1.0,) * steps, 1.0)
         self.has_cost = cost is not None
         self.resident_bytes = resident_bytes or self._sum
@@ -127,8 +132,8 @@ class _Planner:
             weight, (nbytes, alignment, _) = self.weight_table[index], self.needs[index]
             if (weight.users and weight.nbytes and nbytes
                     and not self.host_calls.intersection(weight.users)):
-                possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
-                                          weight.users[0], weight.users[-1]))
+                span = self.spans.get(weight.storage, (weight.users[0], weight.users[-1]))
+                possible.append(Candidate(index, nbytes, alignment, weight.nbytes, *span))
         # One allocation holds all candidates: the memory types of most bytes decide.
         by_type: Counter[int] = Counter()
         for candidate in possible:
@@ -237,7 +242,7 @@ class _Planner:
 
     def _made(self, streamed: Sequence[int], lookahead: int, max_lookahead: int) -> StreamPlan:
         chosen = [self.candidates[position] for position in streamed]
-        arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, max_lookahead)
+        arrangement = arrange(chosen, self.steps, self.ends, lookahead, max_lookahead)
         weights = tuple(interval.weight for interval in arrangement.intervals)
         resident = tuple(sorted(set(range(len(self.weight_table))).difference(weights)))
         bits = 0xFFFFFFFF
