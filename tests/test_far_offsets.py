@@ -1,4 +1,4 @@
-"""Files of more than 4 GiB: offsets of weights that 32 bits do not hold, on every way to a device."""
+"""Files of more than 4 GiB: offsets of weights that 32 bits do not hold, on every way in."""
 
 import struct
 
