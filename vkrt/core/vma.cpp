@@ -34,6 +34,9 @@ void operator delete(void* memory, std::size_t size) noexcept __asm__("vkrt_vma_
 #define VMA_STATIC_VULKAN_FUNCTIONS 0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 1
 #define VMA_STATS_STRING_ENABLED 0
+// Handles are numbers (vma.h): they cannot be null pointers, and clang refuses to be told so.
+#define VMA_NOT_NULL_NON_DISPATCHABLE
+#define VMA_NULLABLE_NON_DISPATCHABLE
 
 namespace {
 
