@@ -373,6 +373,11 @@ class Method(DeviceBound):
                                    "plan_cache='off' to profile it")
         return planned
 
+    def leave_report(self) -> None:
+        """Takes the method's figures out of the report of memory, for one that goes on when the
+        method is closed. To be called once, before `close`."""
+        self._loaded.leave_report()
+
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.
 
