@@ -169,6 +169,11 @@ def execute(graph: Any, data: bytes, inputs: Sequence[np.ndarray], device: Any,
         return method.execute(inputs)
 
 
+def odd_bools(array: np.ndarray) -> np.ndarray:
+    """The same bools in other bytes than 0 and 1; another array as it is."""
+    return (array.astype(np.uint8) * 6).view(bool) if array.dtype == bool else array
+
+
 @contextmanager
 def failing(fail_after: Callable[[int], None], number: int) -> Iterator[None]:
     """Within, an allocation (`fail_allocation_after`) or a read (`fail_read_after`) fails: the one

@@ -1,5 +1,6 @@
 """Several methods of a program: the weights that they have in common are on the device once."""
 
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 from support import MODELS, failing, in_threads
 
 import vkrt
+from vkrt.compiler.description import Description
+from vkrt.report.memory import MemoryReport
 from vkrt.vk import live_objects
 from vkrt.vk.memory import fail_allocation_after
 
@@ -100,6 +103,35 @@ def test_a_load_that_fails_takes_nothing_along(load, reference):
             program.load_method("decode")
         assert live_objects() == held
     check(program, reference, "decode", "encode")
+
+
+def test_a_load_that_fails_is_not_in_the_report(load, reference):
+    program, other = load(weights="copy"), load(weights="copy")
+    for number in (1, 2):
+        with failing(fail_allocation_after, number), pytest.raises(vkrt.DeviceMemoryError):
+            program.load_method("decode")
+    for each in (program, other):
+        check(each, reference, "decode", "encode")
+    assert program.memory.planned_peak == program.memory.measured_peak
+    assert (program.memory.weights, program.memory.placements) == (
+        other.memory.weights, other.memory.placements)
+
+
+def test_what_is_closed_leaves_a_report_that_goes_on(device):
+    """As those of delegates that ExecuTorch's runtime loads: one report is of all of them."""
+    report, found = MemoryReport(), set()
+    with closing(Description(MODELS / "conv_mix.pte")) as description:
+        for _ in range(3):
+            method = vkrt.Method(description.graph("forward"), description.sources, device,
+                                 report=report, options=vkrt.LoadOptions(weights="copy"))
+            found.add((report.planned_peak, report.weights, report.activations,
+                       len(report.placements)))
+            method.leave_report()
+            method.close()
+            assert not (report.weights or report.activations or report.state or report.placements
+                        or report.host or report.lower_bound)
+    (figures,) = found
+    assert all(figures)
 
 
 def test_side_by_side(load, reference):

@@ -4,8 +4,24 @@ This module imports nothing, so that every module may import it.
 """
 
 
+# Characters of a message at most: a file may hold lists of any length, which messages quote
+MOST_CHARACTERS = 8000
+
+
+def shortened(text, most=MOST_CHARACTERS):
+    """A text of at most `most` characters, which says how many are left out of its middle."""
+    if len(text) <= most:
+        return text
+    kept = max(most - 50, 2)
+    return (f"{text[:kept - kept // 4]} [{len(text) - kept:,} characters are left out] "
+            f"{text[len(text) - kept // 4:]}")
+
+
 class VkrtError(Exception):
     """Base of everything that vkrt raises on purpose."""
+
+    def __init__(self, *args):
+        super().__init__(*(shortened(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class FormatError(VkrtError, ValueError):

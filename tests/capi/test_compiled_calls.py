@@ -14,7 +14,7 @@ import pytest
 from compiled_programs import CODE_OF, Failure, call, library, live, opened, refused, tensor_of
 from core_runner import runs
 from hostile_device import environment_of
-from support import inputs_of, run_python, same_bits
+from support import inputs_of, odd_bools, run_python, same_bits
 
 import vkrt
 from vkrt.capi import saving
@@ -47,6 +47,13 @@ def test_the_same_bits_and_bytes(name, storage, compiled_of):
         assert memory == {name: getattr(report, name) for name in memory} | {
             "measured_peak": memory["measured_peak"]}
         assert report.planned_peak == memory["planned_peak"]
+
+
+def test_bools_of_other_bytes_than_0_and_1(compiled_of):
+    out = compiled_of("masks")
+    inputs, expected = runs(out)
+    with opened(out) as program:
+        same_bits(program.run(*map(odd_bools, inputs)), expected[0])
 
 
 def test_rows_that_a_run_chooses(storage, compiled_of):

@@ -368,3 +368,26 @@ def test_the_command(tmp_path, output_of, error_of):
     assert said.startswith("compiled from mlp.pte by vkrt") and "predicted peak" in said
     assert "output 0" in output_of("run", out, "--input", MODELS / "mlp.npz")
     assert "--shape" in error_of(3, "compile", MODELS / "conv-dyn.pte", "-o", out)
+
+
+@pytest.mark.parametrize(("name", "shapes", "text"), [
+    ("mlp", [[(2, 30)]], r"'input_0' .* is float32\[3,30\], got sizes \[2, 30\]; dimension 0 has "
+                         "to be 3, not 2"),
+    ("toy", [[(1, 3, 16)]], "it has 4 dimensions"),
+    ("attention-dyn", [[(1, 0, 24)]], "dimension 1 has to be 1 to 32, not 0"),
+    ("attention-dyn", [[(1, 33, 24)]], "dimension 1 has to be 1 to 32, not 33"),
+    ("attention-dyn", [[(1, 4, 24), (1, 4, 24)]], "expected the sizes of 1 inputs"),
+    ("attention-dyn", [{"input_0": (1, 4, 24)}], "a list of the sizes of every input"),
+    ("attention-dyn", [["1,4"]], "a list of the sizes of every input"),
+    ("attention-dyn", {"input_0": (1, 4, 24)}, "a list of shapes, got a dict")])
+def test_sizes_that_a_run_would_refuse(name, shapes, text, tmp_path):
+    """The arguments are to blame, not the file."""
+    out = tmp_path / "net.vkx"
+    with pytest.raises(InputError, match=f"shapes: .*{text}"):
+        vkrt.compile(MODELS / f"{name}.pte", out, device="generic", shapes=shapes)
+    assert not out.exists()
+
+
+def test_no_device_to_compile_for(tmp_path):
+    with pytest.raises(InputError, match="at least one device"):
+        vkrt.compile(MLP, tmp_path / "net.vkx", device=[])

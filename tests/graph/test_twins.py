@@ -37,6 +37,14 @@ def test_the_reader_reads_the_state(data):
     assert {node.label.split(" node")[0] for node in readers} == {"delegate 0", "delegate 1"}
 
 
+def test_the_report_says_so(load, data):
+    """Another tensor may have the bytes of the buffer by chance."""
+    program = load("twins")
+    notes = [note for note in program.memory.notes if "is taken for that buffer" in note]
+    assert len(notes) == 1 and "delegate 0 value" in notes[0]
+    assert graph_of(data).notes == notes
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_of_bytes_that_anything_may_have_the_file_does_not_say(data, value):
     table = table_of(data)

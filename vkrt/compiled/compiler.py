@@ -19,7 +19,7 @@ from vkrt.compiler.generic import GenericDevice
 from vkrt.compiler.plan_cache import method_plan
 from vkrt.compiler.program_files import COMPILED_MAGIC as MAGIC
 from vkrt.compiler.shape import ShapePlan
-from vkrt.errors import UnsupportedError
+from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
@@ -104,6 +104,10 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
             dynamic shapes and there are no `shapes`.
     """
     selectors = device if isinstance(device, (list, tuple)) else [device]
+    if not selectors:
+        raise InputError("device=[]: expected at least one device to compile for")
+    if not isinstance(shapes, (list, tuple)):
+        raise InputError(f"shapes: expected a list of shapes, got a {type(shapes).__name__}")
     with closing(Description(os.fspath(source), data_path)) as description, ExitStack() as opened:
         name = os.path.splitext(description.source.name)[0] + SUFFIX
         name = os.fspath(output) if output is not None else name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 from vkrt.compiler.budget import first_target
 from vkrt.compiler.compiler import activation_bytes, plan_at, plan_method, target_on, work_in_budget
 from vkrt.compiler.plan_cache import is_fixed, method_plan
 from vkrt.compiler.shape import Shape
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import InputError, UnsupportedError, shortened
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import Block
 from vkrt.executable.program import CompiledMethod, CompiledShape, SharedUse
@@ -19,6 +20,7 @@ from vkrt.graph.symbols import Symbol
 from vkrt.lowering.lowering import lower
 from vkrt.lowering.reuse import with_weights_of
 from vkrt.memory.source import Source
+from vkrt.method.arguments import metadata_of, wrong_dimension
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.stream.other_sizes import weight_reads
 from vkrt.work.command_list import CommandList
@@ -43,14 +45,34 @@ def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[G
                                "compiled program is to have (shapes=, --shape), or load the .pte "
                                "file")
     found = []
-    for shape in dict.fromkeys(tuple(map(tuple, shape)) for shape in shapes):
-        if len(shape) != len(graph.inputs):
-            raise InputError(f"shapes: expected the sizes of {len(graph.inputs)} inputs of method "
-                             f"'{graph.name}', got {len(shape)}")
+    for shape in dict.fromkeys(map(_sizes_of, shapes)):
+        check_sizes(graph, shape)
         resolved = Shape(shape).resolve(graph)
         found.append(replace(resolved, input_names=graph.input_names,
                              output_names=graph.output_names) if resolved is not graph else graph)
     return found or [graph]
+
+
+def _sizes_of(shape: Any) -> tuple[tuple[int, ...], ...]:
+    """The sizes of all inputs, as tuples; InputError if they are something else."""
+    if isinstance(shape, (list, tuple)) and all(isinstance(sizes, (list, tuple)) and all(
+            hasattr(size, "__index__") for size in sizes) for sizes in shape):
+        return tuple(tuple(map(index, sizes)) for sizes in shape)
+    raise InputError("shapes: expected for each shape a list of the sizes of every input, such as "
+                     f"[(1, 64), (1,)], got {shortened(repr(shape), 200)}")
+
+
+def check_sizes(graph: Graph, shape: Sequence[Sequence[int]]) -> None:
+    """Raises InputError unless a run of the method takes inputs of these sizes."""
+    if len(shape) != len(graph.inputs):
+        raise InputError(f"shapes: expected the sizes of {len(graph.inputs)} inputs of method "
+                         f"'{graph.name}', got {len(shape)}")
+    for info, sizes in zip(metadata_of(graph).inputs, shape):
+        wrong = "" if len(sizes) == len(info.sizes) else f"; it has {len(info.sizes)} dimensions"
+        wrong = wrong or wrong_dimension(sizes, info)
+        if wrong and info.dtype != "none":
+            raise InputError(f"shapes: '{info.name}' of method '{graph.name}' is {info}, got sizes "
+                             f"{list(sizes)}{wrong}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from vkrt.core.block cimport Block
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.fit cimport Requirements
-from vkrt.core.records cimport BlockRow, RangeRow, Records, Rows, StorageRow
+from vkrt.core.records cimport BlockRow, HostArrayRow, RangeRow, Records, Rows, StorageRow
 from vkrt.core.resource cimport Buffer, BufferView, Image
 from vkrt.core.vulkan cimport VkBufferView
 
@@ -89,9 +89,10 @@ cdef extern nogil:
     int invalidate_range "vkrt_invalidate_range"(const Handles* handles, const RangeRow* part,
                                                  Error* error)
     int flush_range "vkrt_flush_range"(const Handles* handles, const RangeRow* part, Error* error)
-    # Between a range and bytes of the host's, of which there are no more than the range has. What
-    # is behind them in the range becomes zero: kernels take padding to be zero.
-    int copy_to_range "vkrt_copy_to_range"(const Handles* handles, const RangeRow* part,
+    # Between the range of an array and bytes of the host's, of which there are no more than the
+    # range has. What is behind them in the range becomes zero: kernels take padding to be zero.
+    # Bools become 0 or 1: kernels compute with what they hold.
+    int copy_to_array "vkrt_copy_to_array"(const Handles* handles, const HostArrayRow* array,
                                            const void* data, size_t nbytes, Error* error)
     int copy_from_range "vkrt_copy_from_range"(const Handles* handles, const RangeRow* part,
                                                void* data, size_t nbytes, Error* error)

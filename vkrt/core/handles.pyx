@@ -8,7 +8,7 @@ from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE, IMAGE_USAGE, texel_format
 from vkrt.core.grown cimport grown
 from vkrt.core.memory_types cimport hidden_types
-from vkrt.core.records cimport ROLE_WEIGHT
+from vkrt.core.records cimport DTYPE_BOOL, ROLE_WEIGHT
 from vkrt.core.resource cimport (
     COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, close_buffer,
     close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view, make_image,
@@ -258,18 +258,24 @@ cdef int flush_range(const Handles* handles, const RangeRow* part, Error* error)
     return error.status if block == NULL else flush_block(block, offset, part.nbytes, error)
 
 
-cdef int copy_to_range(const Handles* handles, const RangeRow* part, const void* data,
+cdef int copy_to_array(const Handles* handles, const HostArrayRow* array, const void* data,
                        size_t nbytes, Error* error) noexcept nogil:
+    cdef const RangeRow* part = &array.range
     cdef uint64_t offset
     cdef Block* block = block_of_host(handles, part, &offset, error)
     cdef char* target
+    cdef size_t i
     if block == NULL:
         return error.status
     if nbytes == 0:
         return VKRT_OK
     # Nothing that the device has written is alive in this memory between two runs.
     target = <char*>block.mapped + offset
-    memcpy(target, data, nbytes)
+    if array.dtype == DTYPE_BOOL:
+        for i in range(nbytes):
+            target[i] = (<const char*>data)[i] != 0
+    else:
+        memcpy(target, data, nbytes)
     memset(target + nbytes, 0, <size_t>part.nbytes - nbytes)
     return flush_block(block, offset, part.nbytes, error)
 

@@ -13,7 +13,7 @@ from vkrt.core.error cimport (
 )
 from vkrt.core.execution cimport bind_execution, close_execution, open_execution, wait_for_execution
 from vkrt.core.handles cimport (
-    close_handles, copy_from_range, copy_to_range, open_handles, share_handle,
+    close_handles, copy_from_range, copy_to_array, open_handles, share_handle,
 )
 from vkrt.core.host_kernel cimport refuse_host_kernels
 from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
@@ -289,8 +289,7 @@ cdef int write_input(Method* method, int64_t number, const void* data, size_t nb
     return (check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
                            nbytes, error)
             or wait_for_shapes(method, error)
-            or copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
-                             error))
+            or copy_to_array(&method.executions[method.shape].handles, array, data, nbytes, error))
 
 
 cdef int read_output(Method* method, int64_t number, void* data, size_t nbytes,

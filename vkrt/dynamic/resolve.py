@@ -101,7 +101,7 @@ class _Resolver:
         return Graph(graph.name, [self._value(value) for value in graph.inputs], outputs,
                      [self.nodes.get(node, node) for node in graph.nodes], graph.file_arena,
                      graph.unsupported, values=self.values,
-                     states=[self._state(s) for s in graph.states]).finish()
+                     states=[self._state(s) for s in graph.states], notes=graph.notes).finish()
 
     def _state(self, state: State) -> State:
         after = self.now.get(state.after, state.after)

@@ -72,6 +72,7 @@ class Delegate:
         self._on_close = closed
         self._running = threading.Lock()
         self._method: Method | None = None
+        self._file_arena = 0
         self._borrowed: Any = None
         self._named = FetchedSource(fetch, "the constants of ExecuTorch's program")
         graph = self._read(blob)
@@ -109,11 +110,13 @@ class Delegate:
         report.growth.attribute("rest")
         graph = build_delegate_graph(blob, self.name, kernels(), find_dynamic, mutated, dynamic)
         report.stopwatch.mark("build the graph")
-        report.file_plan += graph.file_arena
         # Delegates share weights only if the keys identify the bytes (by their sha256).
         shared = all(c.key and _SHA256.fullmatch(c.key) for c in blob.constants)
-        return Method(graph, self._sources, self._device, options=self._options, report=report,
-                      store=self._store if shared else None, allocator=self._allocator)
+        method = Method(graph, self._sources, self._device, options=self._options, report=report,
+                        store=self._store if shared else None, allocator=self._allocator)
+        self._file_arena = graph.file_arena
+        report.file_plan += self._file_arena
+        return method
 
     def execute(self, values: Sequence[Any]) -> None:
         """Runs the delegate once.
@@ -159,7 +162,7 @@ class Delegate:
                                  f"{info}, got {array.dtype}{list(array.shape)}")
         state = method.state.save()
         self._method = None
-        method.close()
+        self._release(method)
         method = self._load(self._read(self._sources[0]), True)
         try:
             if state:
@@ -177,10 +180,16 @@ class Delegate:
         finally:
             self._on_close(self)
 
+    def _release(self, method: Method) -> None:
+        """Closes a method; the report is of the delegates that are loaded."""
+        self._report.file_plan -= self._file_arena
+        method.leave_report()
+        method.close()
+
     def _close(self) -> None:
         method, self._method = self._method, None
         if method is not None:
-            method.close()
+            self._release(method)
         for source in self._sources:
             source.close()
         self._borrowed = None

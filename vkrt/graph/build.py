@@ -116,8 +116,9 @@ class Builder:
                       for new in ((entry,) if isinstance(entry, Symbol)
                                   else self._on_device(entry))]
         self.graph.nodes = [entry for entry in self.chain if isinstance(entry, Node)]
-        outputs = join_twins(self.graph.nodes, [self.values[i] for i in self.plan.outputs],
-                             self.constants, self.states.by_delegate(), self.sources)
+        outputs, self.graph.notes = join_twins(
+            self.graph.nodes, [self.values[i] for i in self.plan.outputs], self.constants,
+            self.states.by_delegate(), self.sources)
         self.graph.outputs = bounded(outputs)
         self._mark_dynamic(outputs)
         self.graph.states = list(self.states)

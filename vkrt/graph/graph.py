@@ -183,6 +183,8 @@ class Graph:
     # Of nodes that passes have compared with their operators' declarations, the arguments as
     # schemas read them
     checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
+    # What the file does not say and was decided, in words for the user
+    notes: list[str] = field(default_factory=list)
     # How passes have divided runs of nodes; other sizes are divided in the same way
     parts: tuple[Slices | Strips, ...] = ()
     # None: not looked for yet

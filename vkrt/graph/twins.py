@@ -28,7 +28,7 @@ SCATTER = "slice_scatter"
 
 def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
                constants: Mapping[Tensor, int], states: Sequence[tuple[int, State]],
-               sources: Sequence[Any]) -> list[Any]:
+               sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """Makes nodes that read a copy of a state's initial value read the state.
 
     Args:
@@ -38,7 +38,8 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
         sources: the bytes of the program, then those of its data files.
 
     Returns:
-        The outputs, with the state where they had the constant.
+        The outputs, with the state where they had the constant, and notes for the user: a constant
+        that only happens to have a buffer's bytes is taken for the buffer, too.
 
     Raises:
         UnsupportedError: a constant may be a state's value, and the file does not say.
@@ -55,14 +56,17 @@ def join_twins(nodes: Sequence[Node], outputs: Sequence[Any],
             raise UnsupportedError(_doubt(tensor, twins))
         found[tensor] = twins[0][1].before
     if not found:
-        return list(outputs)
+        return list(outputs), []
     for node in nodes:
         if not found.keys().isdisjoint(node.tensors()):
             node.args = replaced(node.args, found)
             if node.formulas is not None:
                 node.formulas = replaced(node.formulas, found)
                 node.update_args()
-    return replaced(list(outputs), found)
+    return replaced(list(outputs), found), [
+        f"{tensor.name}, a constant {_what(tensor)}, has the bytes with which the buffer "
+        f"{state.name} begins, and is taken for that buffer: if it is another tensor, give the "
+        "buffer other sizes" for tensor, state in found.items()]
 
 
 def _read_by_nothing_else(nodes: Sequence[Node], outputs: Sequence[Any],

@@ -88,7 +88,7 @@ class Lowering(Placing):
         prepacks = sorted(self.prepacks, key=lambda p: (p.constant.source, p.constant.offset))
         return CommandList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
-                        self.target, notes=self.notes(),
+                        self.target, notes=(*self.graph.notes, *self.notes()),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
                                   self.copied, self.graph.parts))
 

@@ -179,7 +179,7 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
             wrong = (f"; pass x.to(torch.{info.dtype})" if hasattr(value, "detach") else
                      f"; pass numpy.asarray(x, '{info.dtype}')")
     elif len(array.shape) == len(info.sizes):
-        wrong = "" if array.shape == info.sizes else _wrong_dimension(array.shape, info)
+        wrong = "" if array.shape == info.sizes else wrong_dimension(array.shape, info)
         if not wrong:
             return _contiguous(array)
     raise InputError(f"{label}: expected {info}, got {_described(array)}{wrong}")
@@ -196,7 +196,7 @@ def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
         raise InputError(f"{label}: expected {info}, which a DeviceBuffer cannot hold: numbers and "
                          "tensors of 64-bit or int16 elements are passed as arrays")
     sizes = info.sizes if buffer.sizes is None else tuple(buffer.sizes)
-    wrong = _wrong_dimension(sizes, info)
+    wrong = wrong_dimension(sizes, info)
     if len(sizes) != len(info.sizes) or wrong:
         raise InputError(f"{label}: expected {info}, got a DeviceBuffer of sizes {list(sizes)}"
                          f"{wrong}")
@@ -246,7 +246,7 @@ def _contiguous(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
-def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
+def wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
     """Says which dimension does not fit, if one does not."""
     for dim, (size, bound) in enumerate(zip(sizes, info.sizes)):
         if dim in info.dynamic_dims:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
-from vkrt.executable.weights import StagedRead, WeightRead
+from vkrt.executable.weights import StagedRead, WeightPlan, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.executables import Executables, Ready
@@ -130,7 +130,21 @@ class Loaded:
         # A kernel that does not compile ends the load here, before it is in the report.
         self._pipelines.finish()
         debug.describe(executables.graph, plan)
+        before = report.planned_peak
         report.planned(figures, plan.placements)
+        try:
+            self._bring(store, arena, weights, weight_plan, reader)
+        except BaseException:
+            # It is the next attempt's figures that count.
+            report.left(figures, plan.placements, self._expected)
+            report.planned_peak = max(before, report.measured_peak)
+            raise
+
+    def _bring(self, store: WeightStore | None, arena: Arena, weights: Weights,
+               weight_plan: WeightPlan, reader: Reader) -> None:
+        """Brings the method to the device, as it is planned in the report."""
+        report, executables = self.report, self.executables
+        plan = executables.first.executable
         for note in plan.notes:
             report.note(note)
         weights.prepare()
@@ -385,6 +399,14 @@ class Loaded:
             weights.close()
             raise
         return weights
+
+    def leave_report(self) -> None:
+        """Takes its figures out of the report, which others go on with. To be called once, before
+        `close`."""
+        plan = self.executables.first.executable
+        states = sum(state.nbytes for state in self._states
+                     if state is not self.state and not state.closed)
+        self.report.left(plan.figures, plan.placements, self._expected, self._extra_bytes, states)
 
     def abandon(self) -> None:
         """Forgets everything unreleased: it is the parent process's."""

@@ -372,6 +372,11 @@ class Method(DeviceBound):
             return profile_of(self._loaded, instance, arrays, _run_kernel, repeat,
                               0 if self._counts else 1, timestamps)
 
+    def leave_report(self) -> None:
+        """Takes the method's figures out of the report of memory, for one that goes on when the
+        method is closed. To be called once, before `close`."""
+        self._loaded.leave_report()
+
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress.
 

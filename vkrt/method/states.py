@@ -133,5 +133,8 @@ def bytes_of(tensors: tuple[StateTensor, ...], values: Mapping[str, np.ndarray])
         if array.shape != tensor.sizes or str(array.dtype) != tensor.dtype:
             raise InputError(f"'{tensor.name}': expected {tensor.dtype}{list(tensor.sizes)}, got "
                              f"{array.dtype}{list(array.shape)}")
+        if tensor.dtype == "bool":
+            # Memory of other bytes than 0 and 1 may pass for bools.
+            array = array.view("uint8") != 0
         result.append(array.tobytes())
     return result

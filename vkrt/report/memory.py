@@ -141,6 +141,33 @@ class MemoryReport:
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
         self.placements += placements
+        self._sum_placements()
+
+    def left(self, plan: Any, placements: Sequence[WeightRecord], arena: int, weights: int = 0,
+             states: int = 0) -> None:
+        """Takes back what `planned` added, and what came to it, of a method that is not loaded any
+        more. What was the most stays: the peaks, and the staging.
+
+        Args:
+            plan, placements: as `planned` had them.
+            arena: bytes of activations and of the host's memory that the report has for the method.
+            weights: further bytes of weights, which new sizes have read.
+            states: further bytes of states.
+        """
+        self.weights -= plan.weight_bytes + weights
+        self.pool -= plan.pool_bytes
+        self.uploads -= plan.upload_bytes
+        self.state -= plan.state_bytes + states
+        self.activations -= arena - plan.host_bytes
+        self.host -= plan.host_bytes
+        self.spilled -= plan.spill_bytes
+        self.rows -= plan.row_bytes
+        self.lower_bound -= plan.lower_bound
+        for record in placements:
+            self.placements.remove(record)
+        self._sum_placements()
+
+    def _sum_placements(self) -> None:
         self.mapped, self.shared, self.direct, self.streamed = (
             sum(record.nbytes for record in self.placements if record.placement == kind)
             for kind in ("map", "shared", "direct", "stream"))

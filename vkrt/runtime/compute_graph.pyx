@@ -28,7 +28,7 @@ from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
 from vkrt.core.block cimport Block as CoreBlock
 from vkrt.core.error cimport VKRT_OK
 from vkrt.core.handles cimport Handles as CoreHandles
-from vkrt.core.handles cimport copy_from_range, copy_to_range
+from vkrt.core.handles cimport copy_from_range, copy_to_array
 from vkrt.core.state_changes cimport leaves_states
 from vkrt.runtime.host_calls cimport calls_of, run_host_call
 from vkrt.runtime.reading cimport check_reading
@@ -203,7 +203,7 @@ cdef class ComputeGraph:
         try:
             self._check_size(place, data.len)
             with nogil:
-                status = copy_to_range(&self.core.handles, &place.range, data.buf, data.len, &error)
+                status = copy_to_array(&self.core.handles, place, data.buf, data.len, &error)
             check_status(status, &error)
         finally:
             PyBuffer_Release(&data)
