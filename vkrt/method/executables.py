@@ -86,7 +86,7 @@ class Executables:
         self._make_whole = whole
         self._whole_lock = threading.Lock()
         self.whole = None if whole is not None else Whole(graph, first.planned)
-        # The plans that were compiled and have not run yet
+        # The plans that are to be written when they have run
         self._new: dict[Shape, ShapePlan] = {}
 
     @property
@@ -128,20 +128,21 @@ class Executables:
 
     @property
     def has_new(self) -> bool:
-        """Whether a plan that was compiled has not run yet."""
+        """Whether a plan that is to be written has not run yet."""
         return bool(self._new)
 
     def compiled(self, shape: Shape, plan: ShapePlan) -> None:
-        """Notes the plan of a new shape, which is not kept before it has run."""
-        self._new[shape] = plan
+        """Notes the plan of a new shape, which is written to a file when it has run."""
+        if self.files is not None:
+            self._new[shape] = plan
 
     def keep(self, plan: ShapePlan, device: OpenDevice, report: MemoryReport) -> None:
         """Writes the plan of a shape that has run, if it is new, for later processes; the report
         says why not."""
         for shape in [shape for shape, new in self._new.items() if new is plan]:
             del self._new[shape]
-            if self.files is not None and (
-                    why := self.files.write(shape, plan, self.first, device)):
+            assert self.files is not None
+            if why := self.files.write(shape, plan, self.first, device):
                 report.note(f"method '{self.graph.name}': plans of some shapes are not kept for "
                             f"later loads: {why}")
 
@@ -158,6 +159,8 @@ class Executables:
         return self._get_whole().planned
 
     def _get_whole(self) -> Whole:
+        if self.whole is not None:
+            return self.whole
         with self._whole_lock:
             if self.whole is None:
                 assert self._make_whole is not None
