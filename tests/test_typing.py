@@ -17,7 +17,8 @@ import vkrt.executorch
 PACKAGE = Path(vkrt.__file__).parent
 USER = Path(__file__).with_name("typed_user.py")
 # Functions of public classes that are for other modules of vkrt
-INTERNAL = {"planned", "grew", "further_state", "further_weights", "phase", "shape", "set", "fail"}
+INTERNAL = {"planned", "grew", "further_state", "further_weights", "phase", "shape", "set", "fail",
+            "left", "leave_report"}
 
 
 @pytest.fixture(scope="session")
