@@ -11,6 +11,7 @@ import pytest
 from support import STORAGES, calls_of, graph_of_file, open_method
 
 from vkrt.errors import InputError
+from vkrt.graph import control
 from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.prims import evaluate, prim
@@ -223,6 +224,17 @@ def test_jumps_on_numbers_of_the_file():
 def test_jumps_that_are_refused(instructions, message):
     values = [False, Tensor((), "bool", "bool"), Tensor((), "int32", "int64"), None]
     assert any(message in text for text in follow(instructions, values).unsupported)
+
+
+def test_conditions_over_many_values(monkeypatch):
+    """Each copies and compares all values."""
+    values = [Tensor((), "bool", "bool"), *[False] * 99]
+    program = [instruction for place in range(0, 40, 2)
+               for instruction in (JumpFalseCall(0, place + 2), call(place))]
+    assert not follow(program, values).unsupported
+    monkeypatch.setattr(control, "MOST_VALUES", 1000)
+    done = follow(program, values)
+    assert len(done.taken) == 10 and "too many conditions" in next(iter(done.unsupported))
 
 
 def test_conditions_within_conditions():

@@ -18,7 +18,7 @@ PACKAGE = Path(vkrt.__file__).parent
 USER = Path(__file__).with_name("typed_user.py")
 # Functions of public classes that are for other modules of vkrt
 INTERNAL = {"planned", "note", "grew", "further_state", "further_weights", "phase", "shape", "set",
-            "fail", "keep_shapes", "why_not_repeatable"}
+            "fail", "keep_shapes", "why_not_repeatable", "left", "leave_report"}
 
 
 @pytest.fixture(scope="session")

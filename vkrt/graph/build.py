@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
-from vkrt.errors import FormatError
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph import kernel_calls, prims
 from vkrt.graph.angles import widen_angles
 from vkrt.graph.constants import only_number
@@ -26,6 +26,11 @@ from vkrt.graph.twins import join_twins
 from vkrt.graph.views import Writes
 from vkrt.work.limits import Read
 from vkrt.work.tensor import DTYPES, HOST_DTYPES, Constant, Tensor, device_dtype, host_dtype
+
+# What a small file may multiply. Values and nodes of delegates that are called again, as loops do:
+# so many take seconds. Elements of lists that nodes have as arguments, as many nodes may name one.
+MOST_REPEATED = 500_000
+MOST_ELEMENTS, ELEMENTS_EACH = 1_000_000, 64
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -93,6 +98,9 @@ class Builder:
         self.counts = 0
         self.counted: set[int] = set()
         self.mask_places: dict[tuple[Tensor, Predicate], tuple[Tensor, ...]] = {}
+        # Elements of lists that are arguments, and values and nodes of delegates that are called
+        # again
+        self._elements = self._repeated = 0
         # The parts, so far, of tensors that loops make part by part, by value id
         self.parts: dict[int, list[Tensor]] = {}
 
@@ -153,10 +161,17 @@ class Builder:
         if reference.id != "VulkanBackend":
             self.unsupported[f"delegate of backend '{reference.id}'"] += 1
             return
-        if reference.span not in self.blobs:
-            self.blobs[reference.span] = pte.read_delegate(
+        blob = self.blobs.get(reference.span)
+        if blob is None:
+            blob = self.blobs[reference.span] = pte.read_delegate(
                 self.data, reference.span, self.program.named_data, self.external)
-        DelegateNodes(self, self.blobs[reference.span], call.delegate).join(call.args)
+        else:
+            self._repeated += len(blob.values) + len(blob.chain)
+        if self._repeated > MOST_REPEATED:
+            self.unsupported["delegates that loops repeat too often (more than "
+                             f"{MOST_REPEATED:,} values and nodes in all)"] += 1
+            return
+        DelegateNodes(self, blob, call.delegate).join(call.args)
 
     def _mark_dynamic(self, outputs: list[Any]) -> None:
         """Notes what calls may change; keeps the chain only if there is anything."""
@@ -173,6 +188,12 @@ class Builder:
 
     def add(self, op: str, args: tuple[Any, ...], outs: tuple[Tensor, ...], label: str,
             kernel: str = "") -> None:
+        self._elements += sum(len(arg) for arg in args if isinstance(arg, (list, tuple)))
+        if self._elements > MOST_ELEMENTS + ELEMENTS_EACH * len(self.chain):
+            raise UnsupportedError(
+                f"method '{self.plan.name}': the lists that its nodes have as arguments have more "
+                f"than {MOST_ELEMENTS:,} elements together, and {ELEMENTS_EACH} for each node "
+                f"({label})")
         self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
                                   predicate=self.predicate))
 

@@ -24,6 +24,8 @@ WHERE = "aten::where.self_out"
 MOST = 50_000
 # Nested conditions, at most
 DEEPEST = 50
+# Values that are looked at where branches join, of all conditions together
+MOST_VALUES = 20_000_000
 
 
 class ControlFlow:
@@ -32,7 +34,7 @@ class ControlFlow:
     def __init__(self, builder: Any, instructions: tuple[pte.Instruction, ...]):
         self.builder = builder
         self.instructions = instructions
-        self._taken = 0
+        self._taken = self._looked_at = 0
 
     def walk(self, first: int = 0, end: int | None = None) -> None:
         """The instructions from `first` to before `end`, which form a block; all by default."""
@@ -76,6 +78,10 @@ class ControlFlow:
         if len(self.builder.predicate) == DEEPEST:
             self._refuse(f"more than {DEEPEST} conditions within one another")
             return place + 1
+        self._looked_at += len(self.builder.values)
+        if self._looked_at > MOST_VALUES:
+            self._refuse("too many conditions for so many values")
+            return end
         if not place < first_end <= second <= stop <= end:
             self._refuse(f"a loop that a tensor ends (instruction {place} jumps to "
                          f"{jump.destination})")

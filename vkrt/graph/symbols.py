@@ -108,10 +108,11 @@ def symbols_in(value: Any) -> Iterator[Symbol]:
 
 
 def bounded(value: Any) -> Any:
-    """An argument, or a list of them, with symbols replaced by their bounds."""
+    """An argument, or a list of them, with symbols replaced by their bounds; the same object where
+    there are none."""
     if isinstance(value, Symbol):
         return value.number(value.bound)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and next(symbols_in(value), None) is not None:
         return type(value)(bounded(item) for item in value)
     return value
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
-from vkrt.executable.weights import StagedRead, WeightPlan, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.executables import Executables, Ready
 from vkrt.method.instances import ExternalBuffers, Instance, Instances
+from vkrt.method.read_ahead import read_ahead
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
@@ -60,6 +60,7 @@ class Loaded:
         # Weights of the sizes it was loaded for, then those of other sizes that read other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
+        self._peak_before: int | None = None  # of the report, before the method was in it
         self._states: set[StateMemory] = set()
         # What it has; released in reverse order.
         self._resources = ExitStack()
@@ -77,29 +78,29 @@ class Loaded:
             if isinstance(error, DeviceMemoryError) and compiled is not None:
                 error.breakdown = compiled.executables.first.executable.figures.summary()
             self._resources.close()
+            if self._peak_before is not None:  # the next attempt's figures count
+                self.leave_report()
+                report.planned_peak = max(self._peak_before, report.measured_peak)
             raise
 
     def _compile(self, graph: Graph, store: WeightStore | None) -> Ready:
         """Compiles the method; threads create pipelines while its memory is planned."""
         # Imports all operators and all of planning, which cached plans do not need
-        from vkrt.compiler.compiler import (
-            lower_largest,
-            other_sizes,
-            plan_method,
-            specialization_of,
-        )
+        from vkrt.compiler import compiler
         from vkrt.plan.contents import contents_of
         from vkrt.plan.kernels import kernels_of
 
         device = OpenDevice(self.device)
-        at_sizes, work = lower_largest(graph, device, self.options)
+        at_sizes, work = compiler.lower_largest(graph, device, self.options)
         shared = SharedWeights() if store is None else store.find(contents_of(work))
         self._resources.callback(shared.close)
         self.report.stopwatch.mark("lower")
         self.report.growth.attribute("program")
-        self._pipelines.begin(kernels_of(work, specialization_of(device.info, self.options)))
-        plan, mapper = plan_method(at_sizes, work, work, device, self._sources, self.options,
-                                   shared.places, other_sizes(graph, self.options))
+        sizes = compiler.specialization_of(device.info, self.options)
+        self._pipelines.begin(kernels_of(work, sizes))
+        plan, mapper = compiler.plan_method(
+            at_sizes, work, work, device, self._sources, self.options, shared.places,
+            compiler.other_sizes(graph, self.options))
         self._resources.callback(mapper.close)
         self.report.stopwatch.mark("plan memory")
         return Ready(Executables(graph, plan), mapper, shared)
@@ -126,25 +127,12 @@ class Loaded:
             if source.is_file:
                 report.growth.files.add((source.address, memoryview(source).nbytes))
         reader = resources.enter_context(self._new_reader())
-        self._read_ahead(reader, weight_plan.copied, reader.window)
+        read_ahead(reader, weight_plan.copied, reader.window)
         # A kernel that does not compile ends the load here, before it is in the report.
         self._pipelines.finish()
         debug.describe(executables.graph, plan)
-        before = report.planned_peak
+        self._peak_before = report.planned_peak
         report.planned(figures, plan.placements)
-        try:
-            self._bring(store, arena, weights, weight_plan, reader)
-        except BaseException:
-            # It is the next attempt's figures that count.
-            report.left(figures, plan.placements, self._expected)
-            report.planned_peak = max(before, report.measured_peak)
-            raise
-
-    def _bring(self, store: WeightStore | None, arena: Arena, weights: Weights,
-               weight_plan: WeightPlan, reader: Reader) -> None:
-        """Brings the method to the device, as it is planned in the report."""
-        report, executables = self.report, self.executables
-        plan = executables.first.executable
         for note in plan.notes:
             report.note(note)
         weights.prepare()
@@ -167,7 +155,7 @@ class Loaded:
         self.state.allocate()
         self.state.reset(reader)
         # The first run reads the mapped weights; the system may begin to read them now.
-        self._read_ahead(reader, weight_plan.mapped)
+        read_ahead(reader, weight_plan.mapped)
         reader.close()
         # The device may compute on the same processors, and mapping and unmapping the file's pages
         # takes nearly twice the time of a copy by the system.
@@ -192,15 +180,6 @@ class Loaded:
     def _new_reader(self, strategy: str | None = None) -> Reader:
         return Reader(self._sources, strategy or self.options.prefetch,
                       keep_cached=self.options.keep_cached)
-
-    def _read_ahead(self, reader: Reader, reads: Sequence[WeightRead | StagedRead],
-                    window: int = 1 << 62) -> None:
-        """Asks the system to begin reading the first `window` bytes of `reads`, in file order."""
-        for read in sorted(reads, key=lambda read: (read.source, read.offset)):
-            reader.start_ahead(read.source, read.offset, min(read.nbytes, window))
-            window -= read.nbytes
-            if window <= 0:
-                break
 
     def phase(self, name: str) -> None:
         self.report.phase(name, self.allocator)
@@ -401,12 +380,11 @@ class Loaded:
         return weights
 
     def leave_report(self) -> None:
-        """Takes its figures out of the report, which others go on with. To be called once, before
-        `close`."""
-        plan = self.executables.first.executable
+        """Takes its figures out of the report, which others go on with. To be called once."""
+        plan, more = self.executables.first.executable, self._extra_bytes
         states = sum(state.nbytes for state in self._states
-                     if state is not self.state and not state.closed)
-        self.report.left(plan.figures, plan.placements, self._expected, self._extra_bytes, states)
+                     if not state.closed and state is not self.state)
+        self.report.left(plan.figures, plan.placements, self._expected, more, states)
 
     def abandon(self) -> None:
         """Forgets everything unreleased: it is the parent process's."""
