@@ -19,6 +19,7 @@ from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.executables import Executables, Ready
 from vkrt.method.instances import ExternalBuffers, Instance, Instances
+from vkrt.method.memories import Memories
 from vkrt.method.read_ahead import read_ahead
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
@@ -46,7 +47,8 @@ class Loaded:
     Attributes:
         executables, mapper, shared: of what it is compiled to, see `Ready`.
         states: what it keeps from run to run.
-        state: the memory of the state that the method has from the start.
+        memories: the memory of all its states.
+        state: that of the state that the method has from the start.
         instances: the instances that ran lately.
     """
 
@@ -61,7 +63,6 @@ class Loaded:
         self._weights: list[Weights] = []
         self._extra_bytes = 0
         self._peak_before: int | None = None  # of the report, before the method was in it
-        self._states: set[StateMemory] = set()
         # What it has; released in reverse order.
         self._resources = ExitStack()
         try:
@@ -112,7 +113,9 @@ class Loaded:
         self.states = plan.states
         self.allocator = allocator or resources.enter_context(closing(Allocator(self.device)))
         arena = Arena(self.allocator, resources.enter_context(closing(Allocator(self.device))))
-        resources.callback(_close_all, self._states)
+        self.memories = resources.enter_context(closing(Memories(
+            self.device, self.allocator, plan.states, plan.execution.storages, self._sources,
+            self.options.prefetch, report)))
         resources.callback(_close_all, self._weights)
         weights = Weights(self.device, self.allocator, self._pipelines, weight_plan,
                           plan.execution.storages, self.mapper, self.shared.places)
@@ -122,6 +125,7 @@ class Loaded:
         if self.options.budget is not None:
             kept += self.options.budget - figures.weight_bytes - figures.run_bytes
         self.instances = resources.enter_context(closing(Instances(arena, self._weights, kept)))
+        self.memories.instances = self.instances
         for source in self._sources:
             source.check_unchanged()
             if source.is_file:
@@ -136,7 +140,7 @@ class Loaded:
         for note in plan.notes:
             report.note(note)
         weights.prepare()
-        self.state = self._new_memory()
+        self.state = self.memories.planned()
         # Of a method that runs at any shape, commands are made for those that it runs at.
         instance = None if executables.is_open else self._instance(
             executables.shape, executables.first, self.state, ExternalBuffers())
@@ -324,49 +328,6 @@ class Loaded:
         self.report.further_weights(nbytes, used + needed, f"sizes of method '{graph.name}' read "
                                     f"{len(extra)} weights in another layout, {nbytes:,} bytes")
 
-    # States
-
-    def _new_memory(self) -> StateMemory:
-        state = StateMemory(self.device, self.allocator, self.states,
-                            self.executables.first.execution.storages)
-        self._states.add(state)
-        return state
-
-    def new_state(self) -> StateMemory:
-        """One more state with the initial values."""
-        self.instances.wait()
-        state = self._new_memory()
-        try:
-            state.allocate()
-            self.report.further_state(state.nbytes, self.allocator)
-            self.reset(state)
-        except BaseException:
-            self.close_state(state)
-            raise
-        return state
-
-    def reset(self, state: StateMemory) -> None:
-        """Sets the initial values of a state, from the program's files. No run may use the state.
-
-        Raises:
-            FormatError: a file was changed since it was opened.
-            OSError: a file cannot be read.
-        """
-        if self.states.tensors:
-            for source in self._sources:
-                source.check_unchanged()
-            with Reader(self._sources, self.options.prefetch) as reader:
-                state.reset(reader)
-
-    def close_state(self, state: StateMemory) -> None:
-        """Releases a state that `new_state` made."""
-        self.instances.wait()
-        self.instances.drop(lambda instance: instance.state is state)
-        self._states.discard(state)
-        if not state.closed:
-            self.report.further_state(-state.nbytes, self.allocator)
-        state.close()
-
     # The end
 
     def weights_alone(self) -> Weights:
@@ -382,9 +343,8 @@ class Loaded:
     def leave_report(self) -> None:
         """Takes its figures out of the report, which others go on with. To be called once."""
         plan, more = self.executables.first.executable, self._extra_bytes
-        states = sum(state.nbytes for state in self._states
-                     if not state.closed and state is not self.state)
-        self.report.left(plan.figures, plan.placements, self._expected, more, states)
+        self.report.left(plan.figures, plan.placements, self._expected, more,
+                         self.memories.bytes_beside(self.state))
 
     def abandon(self) -> None:
         """Forgets everything unreleased: it is the parent process's."""

@@ -334,7 +334,7 @@ class Method(DeviceBound):
             DeviceMemoryError, VulkanError: nothing is left allocated.
         """
         with self._queue.turn():
-            return State(self, self._queue, self._loaded, self._loaded.new_state())
+            return State(self, self._queue, self._loaded, self._loaded.memories.new())
 
     @property
     def state(self) -> State:

@@ -68,7 +68,7 @@ class State(DeviceBound):
             ForkedError: in a process that was forked after the method was loaded.
         """
         with self._turn() as memory:
-            self._loaded.reset(memory)
+            self._loaded.memories.reset(memory)
 
     def save(self) -> dict[str, np.ndarray]:
         """Returns the values as arrays by name; see `reset` for what is raised.
@@ -98,7 +98,7 @@ class State(DeviceBound):
         with self._queue.lock:
             if not self._queue.closed:
                 self._queue.wait()
-                self._loaded.close_state(self.memory)
+                self._loaded.memories.release(self.memory)
 
     def __enter__(self) -> State:
         return self
