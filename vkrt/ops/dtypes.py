@@ -129,7 +129,7 @@ def ONE_FLOAT(args):
 @_rule("one")
 def ONE_FLOAT_OR_SINGLE(args):
     """As `ONE_FLOAT`, or float32, which passes ask for where a half has too small a range."""
-    return ONE_FLOAT.allowed(args) | {"float32"}
+    return (ONE_FLOAT.allowed(args) or frozenset()) | {"float32"}
 
 
 def floats_and_mask(place: int) -> DtypeRule:
