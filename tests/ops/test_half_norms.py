@@ -60,6 +60,14 @@ def centered(nodes: Nodes, x: Tensor, _constants: Constants) -> Tensor:
     return nodes.add("aten.div.Tensor", apart, deviation)
 
 
+def by_variance(nodes: Nodes, x: Tensor, _constants: Constants) -> Tensor:
+    """The same by an operator of variances."""
+    apart = nodes.add("aten.sub.Tensor", x, nodes.add("aten.mean.dim", x, [-1], True, None), 1)
+    variance = nodes.add("aten.var.correction", x, [-1], 0, True)
+    factor = nodes.add("aten.rsqrt.default", nodes.add("aten.add.Scalar", variance, EPSILON, 1))
+    return nodes.add("aten.mul.Tensor", apart, factor)
+
+
 def own(op: str, *args) -> Maker:
     """A norm's own operator; "ones" stands for weights."""
     def add(nodes: Nodes, x: Tensor, constants: Constants) -> Tensor:
@@ -79,7 +87,9 @@ NORMS: dict[str, tuple[Maker, dict]] = {
     "rms by pow": (rms("pow", False), {}), "rms by mul": (rms("mul", True), {}),
     "unit by pow": (unit("pow", True), {"total": True}),
     "unit by mul": (unit("mul", False), {"total": True}),
-    "centered": (centered, {"center": True}),
+    "centered": (centered, {"center": True}), "by variance": (by_variance, {"center": True}),
+    "instance_norm": (own("aten._native_batch_norm_legit.no_stats", None, None, True, 0.1,
+                          EPSILON), {"center": True, "dims": (0, 2)}),
     "rms_norm": (own("et_vk.rms_norm.default", "ones", EPSILON), {}),
     "layer_norm": (own("aten.native_layer_norm.default", [36], "ones", "ones", EPSILON),
                    {"center": True}),
@@ -100,7 +110,7 @@ def norm_graph(name: str) -> tuple[Graph, Constants]:
 def test_norms_of_any_size(name, spread, storage, device):
     graph, constants = norm_graph(name)
     # The differences from the mean are halves of their own where the norm is written out.
-    most = MOST / 2 if name == "centered" else MOST
+    most = MOST / 2 if name in ("centered", "by variance") else MOST
     array = (normal(*SIZES, seed=5).clip(-3, 3) * spread).clip(-most, most).astype(np.float16)
     (found,) = results_of(graph, array, storage, device, constants.data)
     how = NORMS[name][1]

@@ -126,6 +126,12 @@ def ONE_FLOAT(args):
     return frozenset(dtypes)
 
 
+@_rule("one")
+def ONE_FLOAT_OR_SINGLE(args):
+    """As `ONE_FLOAT`, or float32, which passes ask for where a half has too small a range."""
+    return (ONE_FLOAT.allowed(args) or frozenset()) | {"float32"}
+
+
 def floats_and_mask(place: int) -> DtypeRule:
     """As `ONE_FLOAT` for all tensors but a mask, the argument in this place, which may be of bool
     or of any float."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import SQUARES
 from vkrt.ops.broadcast import convert, fill, is_float, result_in
-from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
+from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT, ONE_FLOAT_OR_SINGLE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.rows import Places, RowRule, Window
@@ -262,9 +262,9 @@ def _variance_sizes(x, dims, correction, keepdim):
 
 
 @op("aten.var.correction", "self:T dim:[i]? correction:n? keepdim:b?", sizes=_variance_sizes,
-    dtypes=ONE_FLOAT)
+    dtypes=ONE_FLOAT_OR_SINGLE)
 @op("aten.var.dim", "self:T dim:[i]? unbiased:b? keepdim:b?", sizes=_variance_sizes,
-    dtypes=ONE_FLOAT, kernels="aten::var.out")
+    dtypes=ONE_FLOAT_OR_SINGLE, kernels="aten::var.out")
 def _variance(cx, node, x, dims, correction, keepdim):
     lower_variance(cx, node.outs[0], x, dims, correction, keepdim)
 
@@ -287,11 +287,10 @@ def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
         fill(cx, out, math.nan)
         return
     means = Tensor(reduced_sizes(x.sizes, dims, True)[0], "float32")
-    away, squares = Tensor(x.sizes, "float32"), Tensor(x.sizes, "float32")
+    away = Tensor(x.sizes, "float32")
     lower_reduction(cx, x, means, dims, True, "SUM", count)
     binary(cx, away, "ADD", x, means, -1)
-    binary(cx, squares, "MUL", away, away)
-    lower_reduction(cx, squares, out, dims, keepdim, "SUM", rest)
+    lower_reduction(cx, away, out, dims, keepdim, "SQUARES", rest)
 
 
 def _truth_dims(dims: Sequence[int] | int | None, rank: int) -> set[int]:

@@ -21,6 +21,8 @@ from vkrt.passes.rewrite import Pass, Rewrite, are_right
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
+# Operators whose results are sums
+SUMS = SQUARED | {"aten.var.correction", "aten.var.dim"}
 EXPAND = "aten.expand_copy.default"
 # Operators of one tensor whose results stay in fp32
 FOLLOWERS = RESHAPES | {f"aten.{name}" for name in (
@@ -58,7 +60,7 @@ def widen_sums(graph: Graph, _target: Target) -> Graph:
 FUSE_SQUARES = Pass("fuse_squares", "sums of squares read what is squared", fuse_squares,
                     roots=SQUARED)
 WIDEN_SUMS = Pass("widen_sums", "sums of halves stay in fp32 where numbers are made of them",
-                  widen_sums, roots=SQUARED)
+                  widen_sums, roots=SUMS)
 
 
 def _root(node: Node) -> Tensor | None:
@@ -72,7 +74,7 @@ def _root(node: Node) -> Tensor | None:
 
 
 def _is_sum_of_halves(node: Node) -> bool:
-    return (node.op in SQUARED and not node.is_host and not node.predicate
+    return (node.op in SUMS and not node.is_host and not node.predicate
             and node.args[0].dtype == node.outs[0].dtype == "float16")
 
 
