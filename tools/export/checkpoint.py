@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Export a language model from a checkpoint folder, as Hugging Face's `transformers` writes it.
 
-    python tools/export/checkpoint.py FOLDER OUT.pte [--quantize 4w] [--group 32] [--context 2048]
+    python tools/export/checkpoint.py FOLDER OUT.pte [--quantize 4w] [--embedding] [--half]
 
 FOLDER has config.json and *.safetensors: Llama, SmolLM2, Qwen2, Qwen2.5 and Qwen3 models (those of
 `model_type` llama, qwen2 and qwen3). The program takes tokens int64 [1, T] and a position int64
@@ -10,10 +10,12 @@ the tokenizer beside it or named:
 
     vkrt generate OUT.pte --tokenizer FOLDER --prompt "Once upon a time"
 
---quantize   none: fp32 (default). 4w: 4-bit weights in groups. 8da4w: the same, with inputs that
-             are quantized to 8 bits as they come
---embedding  also 4-bit weights for the embedding, of the same groups
---context    tokens that the caches hold, and the longest text
+--quantize   none: floats (default). 4w: 4-bit weights in groups. 8w: 8-bit weights, a scale for
+             each row. 8da4w: 4-bit weights, and inputs that are quantized to 8 bits as they come
+--group      elements of a group (32)
+--embedding  also 4-bit weights for the embedding, in the same groups
+--half       floats, scales and caches in fp16 instead of fp32
+--context    tokens that the caches hold, and the longest text (2048)
 
 Needs the same as tools/export/models.py, and the package `safetensors`.
 """
@@ -24,7 +26,9 @@ import re
 from pathlib import Path
 
 import torch
-from language import lower_language, transformer, with_operators
+from language import language_program, transformer, with_operators
+from quantizing import QUANTIZATIONS, exportable, quantized_layer
+from torch import nn
 
 # Names of a checkpoint's tensors, and of the same in ExecuTorch's transformer
 NAMES = {
@@ -79,46 +83,71 @@ def turned(tensor, head_dim):
     return tensor.view(heads, 2, head_dim // 2, -1).transpose(1, 2).reshape(tensor.shape)
 
 
-def weights_of(folder, head_dim):
-    """The tensors of a checkpoint under ExecuTorch's names, in fp32."""
-    from safetensors.torch import load_file
+def places_of(folder):
+    """Where a checkpoint has its tensors: (file, name in it) -> their names in ExecuTorch's
+    transformer, two of an embedding that is the last layer, too."""
+    from safetensors import safe_open
 
     result = {}
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise SystemExit(f"{folder}: no *.safetensors")
-    for file in files:
-        for name, tensor in load_file(file).items():
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, "pt") as tensors:
+            names = list(tensors.keys())
+        for name in names:
             layer = re.match(r"model\.layers\.(\d+)\.(.*)", name)
             known = NAMES.get(layer[2] if layer else name)
-            if known is None:
-                if name.endswith("rotary_emb.inv_freq"):
-                    continue
+            if known is not None:
+                result[file, name] = [f"layers.{layer[1]}.{known}" if layer else known]
+            elif not name.endswith("rotary_emb.inv_freq"):
                 raise SystemExit(f"{file}: no place for the tensor {name}")
-            tensor = tensor.to(torch.float32)
-            if known.startswith(TURNED):
-                tensor = turned(tensor, head_dim)
-            result[f"layers.{layer[1]}.{known}" if layer else known] = tensor
-    result.setdefault("output.weight", result["tok_embeddings.weight"])
+    if not result:
+        raise SystemExit(f"{folder}: no tensors in *.safetensors")
+    if ["output.weight"] not in result.values():
+        for places in result.values():
+            if places == ["tok_embeddings.weight"]:
+                places.append("output.weight")
     return result
 
 
-def quantized(model, options):
-    """The transformer with the weights that were asked for."""
-    from executorch.examples.models.llama.source_transformation.quantize import (
-        EmbeddingQuantHandler,
-        quantize,
-    )
+def without_weights(config, context):
+    """A transformer whose parameters have sizes and no memory."""
+    from torch.nn.modules.module import register_module_parameter_registration_hook
 
-    if options.embedding:
-        model = EmbeddingQuantHandler(model, bitwidth=4, group_size=options.group,
-                                      packed=True).quantized_model()
-    if options.quantize != "none":
-        from torchao.utils import unwrap_tensor_subclass
+    hook = register_module_parameter_registration_hook(
+        lambda _module, _name, parameter: nn.Parameter(parameter.to("meta")))
+    try:
+        return transformer(config, context)
+    finally:
+        hook.remove()
 
-        model = unwrap_tensor_subclass(quantize(model, options.quantize,
-                                                group_size=options.group))
-    return model
+
+def loaded(folder, config, options):
+    """The transformer of a checkpoint, in fp32 or with the weights that were asked for.
+
+    Tensors come one by one, and the floats of one that is quantized are gone before the next.
+    """
+    from safetensors import safe_open
+
+    model, places = without_weights(config, options.context), places_of(folder)
+    wanted = {name for name, _ in model.named_parameters()}
+    found = {name for names in places.values() for name in names}
+    if wanted != found:
+        raise SystemExit(f"{folder}: without {sorted(wanted - found)}, and with "
+                         f"{sorted(found - wanted)} too many")
+    for (file, name), names in places.items():
+        with safe_open(file, "pt") as tensors:
+            tensor = tensors.get_tensor(name).to(torch.float32)
+        for place in names:
+            path, _, kind = place.rpartition(".")
+            layer = model.get_submodule(path)
+            if place.split(".", 2)[-1].startswith(TURNED):
+                tensor = turned(tensor, config["head_dim"])
+            if tensor.shape != getattr(layer, kind).shape:
+                raise SystemExit(f"{file}: {name} has the sizes {tuple(tensor.shape)}; expected "
+                                 f"{tuple(getattr(layer, kind).shape)}")
+            setattr(layer, kind, nn.Parameter(tensor, requires_grad=False))
+            if kind == "weight":
+                model.set_submodule(path, quantized_layer(layer, options))
+    return exportable(model)
 
 
 def ends_of(folder, config):
@@ -133,27 +162,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--quantize", choices=("none", "4w", "8da4w"), default="none")
+    parser.add_argument("--quantize", choices=QUANTIZATIONS, default="none")
     parser.add_argument("--embedding", action="store_true")
+    parser.add_argument("--half", action="store_true")
     parser.add_argument("--group", type=int, default=32)
     parser.add_argument("--context", type=int, default=2048)
     options = parser.parse_args()
     config, found = config_of(options.folder)
-    model = transformer(config, options.context)
-    missing, unknown = model.load_state_dict(weights_of(options.folder, config["head_dim"]),
-                                             strict=False)
-    missing = [name for name in missing if "cache" not in name and "freqs" not in name
-               and "mask" not in name]
-    if missing or unknown:
-        raise SystemExit(f"{options.folder}: without {missing}, and with {unknown} too many")
     constants = {"get_max_seq_len": options.context, "get_max_context_len": options.context,
                  "get_vocab_size": config["vocab_size"], "get_n_layers": config["n_layers"],
                  "use_kv_cache": True, "get_eos_ids": ends_of(options.folder, found)}
     with torch.no_grad():
-        program = lower_language(with_operators(quantized(model, options)), options.context,
-                                 constants=constants)
-    options.out.write_bytes(program)
-    print(f"{options.out}: {len(program)} bytes")
+        program = language_program(with_operators(loaded(options.folder, config, options)),
+                                   options.context, constants=constants, force_fp16=options.half)
+    with options.out.open("wb") as file:
+        program.write_to_file(file)
+    print(f"{options.out}: {options.out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

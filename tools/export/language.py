@@ -15,6 +15,10 @@ recurrent_text: one token a run, of a model that keeps a state of the last token
 Needs the same as tools/export/models.py.
 """
 
+import copy
+import gc
+from contextlib import contextmanager
+
 import torch
 from exporting import arrays_of, lower, run_eager, run_in_turn, run_tool
 from torch import nn
@@ -85,11 +89,30 @@ def with_operators(made):
     return LastLogits(replace_kv_cache_with_custom_kv_cache(replace_sdpa_with_custom_op(made)))
 
 
-def lower_language(module, context, dynamic=True, constants=None):
-    """Export a `LastLogits` for the Vulkan backend and return the bytes of the .pte file.
+@contextmanager
+def weights_once():
+    """ExecuTorch copies a delegate's program before it makes Vulkan's of it, tensors included. Its
+    passes put new tensors in the place of those that they change, so that they may share them."""
+    from executorch.backends.vulkan.vulkan_preprocess import VulkanBackend
+
+    def copy_program(_backend, program, _specs):
+        tensors = [*program.state_dict.values(), *program.constants.values()]
+        return copy.deepcopy(program, {id(tensor): tensor for tensor in tensors})
+
+    VulkanBackend.copy_exported_program_for_preprocess = classmethod(copy_program)
+    try:
+        yield
+    finally:
+        del VulkanBackend.copy_exported_program_for_preprocess
+
+
+def language_program(module, context, dynamic=True, constants=None, force_fp16=False):
+    """Export a `LastLogits` for the Vulkan backend, to a program of ExecuTorch's that can be
+    written.
 
     Args:
         constants: values of further methods by their names, such as {"get_max_seq_len": 128}.
+        force_fp16: whether constants and caches are fp16 in the file, and activations may be.
     """
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
@@ -100,17 +123,26 @@ def lower_language(module, context, dynamic=True, constants=None):
     inputs = (torch.zeros(1, 4 if dynamic else 1, dtype=torch.long),
               torch.zeros(1, dtype=torch.long))
     shapes = ({1: Dim("tokens", min=1, max=context - 1)}, {}) if dynamic else None
+
+    def decomposed(module):
+        program = torch.export.export(module, inputs, dynamic_shapes=shapes, strict=True)
+        gc.collect()  # what tracing leaves behind holds copies of all weights
+        return program.run_decompositions({})
+
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]):
         # The steps that ExecuTorch's exporter of language models takes.
-        first = torch.export.export(module, inputs, dynamic_shapes=shapes, strict=True)
-        graph = RemoveRedundantTransposes()(first.run_decompositions({}).module()).graph_module
-        program = torch.export.export(graph, inputs, dynamic_shapes=shapes, strict=True)
-        program = program.run_decompositions({})
-    options = {"require_dynamic_shapes": True} if dynamic else {}
-    edge = to_edge_transform_and_lower(
-        program, partitioner=[VulkanPartitioner(options)], constant_methods=constants or {},
-        compile_config=EdgeCompileConfig(_check_ir_validity=False))
-    return edge.to_executorch().buffer
+        program = decomposed(RemoveRedundantTransposes()(decomposed(module).module()).graph_module)
+    options = {name: True for name, wanted in (("require_dynamic_shapes", dynamic),
+                                               ("force_fp16", force_fp16)) if wanted}
+    with weights_once():
+        return to_edge_transform_and_lower(
+            program, partitioner=[VulkanPartitioner(options)], constant_methods=constants or {},
+            compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch()
+
+
+def lower_language(*arguments):
+    """The bytes of the .pte file of a `language_program`."""
+    return language_program(*arguments).buffer
 
 
 def make(name):

@@ -20,9 +20,9 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 import torch.nn.functional as F
-from checkpoint import quantized
 from exporting import lower, run_eager
 from language import lower_language, transformer, with_operators
+from quantizing import quantized
 from random_programs import export_numbers
 from torch import nn
 
