@@ -2,8 +2,8 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i8:f32 i8:f16
 #extension GL_GOOGLE_include_directive : require
-// Attention (attention.glsl) of one query of one head a workgroup, in one go and without a mask: what
-// the three kernels for blocks of queries do, with the scores in the memory that the group shares.
+// Attention (attention.glsl) of one query of one head a workgroup, without a mask: all scores are in
+// the memory that the group shares.
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
 #include "params.glsl"
@@ -14,9 +14,6 @@ FLAT(2, keys)
 FLAT(3, values)
 #define POSITION_BINDING 4
 #include "attention.glsl"
-PARAM_FLOAT(13, scale)
-// Elements of a head.
-PARAM(14, size)
 
 // Of a cache, of a head, of a group (vkrt/ops/attention_row.py): drivers check no index of shared
 // memory, and parameters may come from a damaged file.
@@ -59,19 +56,19 @@ void main() {
   int number = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
   int heads = kv_heads * group;
   // A whole group.
-  if (number >= (further + 1) * count * heads) return;
+  if (number >= (further + 1) * queries * heads) return;
   ivec2 row = divided(number, heads);
-  int head = row.y, s = query_of(number), item = further == 0 ? 0 : QUOTIENT(row.x, count);
+  ivec2 place = further == 0 ? ivec2(0, row.x) : DIVIDED(row.x, queries);
+  int head = row.y, item = place.x, s = place.y;
   // Heads of keys before those of the item's first row, and up to its own.
   int before = item * rows * kv_heads + QUOTIENT(head, group);
-  int last = min(last_key(s), MOST_KEYS - 1), width = min(Z, MOST_TEXELS);
-  int place_of_row = item * queries + first + s;
+  int last = min(first_last_key() + more_keys() * s, MOST_KEYS - 1), width = min(Z, MOST_TEXELS);
+  int place_of_row = item * queries + s;
 
   POSITION from = AT(head, place_of_row, 0, heads, Z);
   for (int z = MEMBER; z < width; z += MEMBERS) asked[z] = LOAD_AS(query, NEXT(from, z), DTYPE_OUT);
   barrier();
-  // Minus infinity
-  float top = uintBitsToFloat(0xff800000u);
+  float top = MINUS_INFINITY;
   for (int l = MEMBER; l <= last; l += MEMBERS) {
     int place = (l * kv_heads + before) * HEAD_TEXELS;
     HEAD_OF(keys, place)

@@ -71,7 +71,7 @@ def test_numbers_are_those_of_python():
                              rf" *return (\d+)|return (\d+) if format in \(.*\b{number}\b", text)
         assert int("".join(nbytes)) == 4 * itemsize(dtype)
     assert f'is_text(records, &host.name, "{BRANCH}")' in text
-    capabilities = shader_library().get("attention_scores.texel.f32.shuffle").capabilities
+    capabilities = shader_library().get("attention_tile.texel.f32.shuffle").capabilities
     assert any(f'"{capability}"' in text for capability in capabilities)
 
 

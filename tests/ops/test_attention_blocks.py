@@ -121,16 +121,6 @@ def test_few_scores_are_made_at_once():
         "matmul", "softmax", "copy", "matmul"]
 
 
-def test_fewer_scores_over_a_cache_where_memory_is_preferred():
-    """Of 4 heads and 256 keys 4 KB for each of 256 queries, in blocks of 1 MB or of 256 KB."""
-    x = value(1, 256, 4, 8)
-    graph = graph_of_node("llama.custom_sdpa.default", x, x, x, 0, None, 0.0, True, None)
-    scores = {prefer: max(step.writes[0].storage.nbytes for step in lower(
-        graph, Target(prefer=prefer)).steps if "scores" in step.shader)
-        for prefer in ("memory", "balanced")}
-    assert scores == {"memory": 1 << 18, "balanced": 1 << 20}
-
-
 def test_blocks_keep_the_lanes_of_a_device_busy():
     """Where workgroups share rows, more of them are done at once, unless memory is preferred."""
     sizes = 8, 8192, 8192

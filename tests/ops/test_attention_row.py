@@ -48,12 +48,11 @@ def kernels(sizes, **changes) -> set[str]:
             if name.startswith("attention")}
 
 
-def test_one_dispatch_or_three():
+def test_a_workgroup_for_each_or_tiles():
     assert kernels(SIZES[0]) == {"attention_row"}
-    in_blocks = {"attention_scores", "attention_softmax_team", "attention_values"}
     # More queries than lanes, and what the driver does not compile
-    assert kernels((129, 1, 1, 8, 140, 0)) == in_blocks
-    assert kernels(SIZES[0], refused=frozenset(("attention_row.texel.f32",))) == in_blocks
+    assert kernels((129, 1, 1, 8, 140, 0)) == {"attention_tile"}
+    assert kernels(SIZES[0], refused=frozenset(("attention_row.texel.f32",))) == {"attention_tile"}
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])

@@ -155,7 +155,7 @@ def test_what_is_too_large_for_views_is_read_as_a_buffer(apart, cache):
         work = lower(graph, Target(storage="texture3d", cache=cache, max_texels=most))
         assert work.storage == storage
         read = {step.shader.split(".")[1] for step in work.steps
-                if step.shader.startswith(("attention_scores", "attention_values"))}
+                if step.shader.startswith("attention_tile")}
         assert read == {variant}
 
 
@@ -244,6 +244,8 @@ def test_a_head_with_a_number_that_is_none(strange, storage, device):
     *((sizes, "float32", "causal", 1) for sizes in SIZES), (SIZES[4], "float16", "causal", 1),
     (SIZES[2], "float32", "all", 1), ((70, 4, 2, 4, 4096, 4026), "float32", "causal", 1),
     (SIZES[4], "float32", "causal", 3), (SIZES[1], "float16", "all", 2),
+    ((11, 3, 1, 64, 65, 54), "float32", "causal", 1),
+    ((9, 2, 2, 80, 300, 291), "float32", "all", 1),
     (SIZES[2], "float32", "masked", 1), (SIZES[4], "float32", "masked", 2)])
 @pytest.mark.parametrize("shares", [False, True])
 def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, storage, device):

@@ -1,5 +1,5 @@
 """Kernels whose lanes load for each other (shaders/common/shuffle.glsl): when they are chosen, and
-that results are the same bits as without.
+that results are the same bits as without. Those of attention are not: test_attention_tile.py.
 """
 
 from dataclasses import replace
@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 from both_ways import check_both_ways
-from graph_maker import graph_of_node, value
 from harness import Variant, in_images, merged
 from selection import differing
 from small_graphs import shaders_of
@@ -28,7 +27,6 @@ WIDE = replace(PLAIN, tiles=(*((tile, 1e6) for tile in WIDE_TILES), *PLAIN.tiles
 OPS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default",
        "aten.convolution.default", "et_vk.conv_with_clamp.default",
        "et_vk.linear_q4gsw.default", "et_vk.linear_qcs4w.default",
-       "sdpa_with_kv_cache.default", "llama.custom_sdpa.default",
        "aten._weight_int8pack_mm.default")
 # Weights of 8 bits are words for them, which images are not.
 NOT_IMAGES = ("aten._weight_int8pack_mm.default",)
@@ -121,18 +119,6 @@ def test_drivers_that_have_them():
     for driver, wanted in ((LAVAPIPE, True), (SWIFTSHADER, False), (0, False)):
         tiles = dict(policy_of(info(8, driver)).tuning.tiles)
         assert bool(set(tiles) & set(WIDE_TILES)) == wanted
-
-
-@pytest.mark.parametrize(("queries", "group", "is_wide"), [
-    (1, 4, False), (2, 2, False), (2, 3, True), (5, 1, True), (64, 1, True)])
-def test_attention_of_few_rows_has_a_smaller_tile(queries, group, is_wide):
-    """Rows are the queries of the heads that share keys."""
-    query, keys, values = value(1, queries, group, 8), value(1, 64, 1, 8), value(1, 64, 1, 8)
-    graph = graph_of_node("llama.custom_sdpa.default", query, keys, values, 0, None, 0.0, True,
-                          None)
-    names = {name for name in kernels(graph, target_of(info(8)))
-             if name.startswith(("attention_scores", "attention_values"))}
-    assert len(names) == 2 and {are_wide([name]) for name in names} == {is_wide}
 
 
 RUN = """

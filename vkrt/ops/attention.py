@@ -2,38 +2,31 @@
 
 The cache is [batch, rows, heads, D], row-major, of floats or in 8 bits (`vkrt.ops.caches`). It is a
 buffer in every storage. Only the new rows are written, in place. Attention goes over the rows
-filled so far, or with a mask over all rows (shaders/attention/attention.glsl). Queries are done in
-blocks, so that the scores take about `SCORE_BYTES` at any length of the context.
+filled so far, or with a mask over all rows (shaders/attention/attention.glsl), in one dispatch
+that keeps no scores: of few queries on GPUs a workgroup for each (`vkrt.ops.attention_row`), else
+in tiles (`vkrt.ops.attention_tile`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from vkrt.ops import tiles
+from vkrt.ops.attention_masks import mask_of
 from vkrt.ops.attention_row import attend_rows
-from vkrt.ops.broadcast import convert, fill, is_float
+from vkrt.ops.attention_tile import Attention, attend_tiles
+from vkrt.ops.broadcast import fill
 from vkrt.ops.caches import change_cache, read_cache
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
 from vkrt.ops.operator import Indices, RuntimeScalarRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
 from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
-from vkrt.ops.score_blocks import fewest_bytes
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.strided_copy import variant
-from vkrt.ops.teams import team_for
-from vkrt.shader import opcode
-from vkrt.work.tensor import Operand, Tensor, round_up, row_major
-from vkrt.work.tuning import LANES
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The largest start position of an operator that ignores the position.
 ANY_START = (1 << 31) - 1
-
-# Rows of a tile whose invocations do not share loads, and the registers that such a tile takes. For
-# fewer than three rows, tiles of one row are better.
-SMALL_TILE, TILE_REGISTERS = 4, 46
 
 
 def _need_cache(cache, rows, name):
@@ -173,87 +166,13 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
             mask: Tensor | None, causal: bool, scale: float | None) -> None:
     """Dispatches attention of queries [batch, S, H, D] over the rows of a cache up to their own, or
     over all rows if there is a mask."""
-    batch, queries, heads, size = query.sizes
-    rows, kv_heads = keys.sizes[1:3]
-    group = heads // kv_heads
     result = cx.write(out)
     if not result.texels:
         return
-    source = cx.read(query, row_major(4))
-    keys, values = cx.seen_flat(keys), cx.seen_flat(values)
-    texels, width = source.grid[2], -(-rows // 4)
-    block = max(1, min(queries, fewest_bytes(cx.target) // (16 * width * heads * batch)))
-    where, numbers = position(cx, start)
-    masks, mask_kind, strides = _masking(cx, mask, width)
-    dtypes = variant(keys.dtype, out.dtype)
-    factor = 1 / math.sqrt(size) if scale is None else float(scale)
-    at_once = [group, kv_heads, texels, width, 0, queries, queries, rows, causal, *numbers,
-                   batch - 1, mask_kind, factor, size]
-    if mask is None and attend_rows(
-            cx, at_once, result, [source, keys, values, where], dtypes,
-            groups=batch * queries * heads, keys=rows, texels=texels):
-        return
-    scores = cx.buffer((batch * block, heads, 4 * width), "float32")
-    kernels = (("attention_scores", [source, keys, where, masks]),
-               ("attention_values", [scores, values, where]))
-    for first in range(0, queries, block):
-        count = min(block, queries - first)
-        params = [group, kv_heads, texels, width, first, count, queries, rows, causal, *numbers,
-                  batch - 1, mask_kind]
-        tile, lanes, feature = _tile(cx, kernels, dtypes, count * group)
-        each = batch * kv_heads * -(-count * group // tile)
-        lines = batch * count * heads
-        cx.dispatch("attention_scores", [*params, factor, tile, *strides],
-                    [scores], [source, keys, where, masks], each * round_up(width, lanes),
-                    dtype=dtypes, loops=texels, work=4 * tile, feature=feature)
-        storage = "buffer" if cx.storage == "texture3d" else None
-        team = team_for(cx.target, lines, width)
-        if team is None:
-            cx.dispatch("attention_softmax", params, [scores], [scores, where], lines,
-                        storage=storage, loops=3 * width)
-        else:
-            team.dispatch(cx, "attention_softmax", params, [scores], [scores, where], lines,
-                          storage=storage, loops=4 * team.loops(width))
-        cx.dispatch("attention_values", [*params, tile, size], [result],
-                    [scores, values, where], each * round_up(texels, lanes), dtype=dtypes,
-                    loops=width, work=4 * tile, feature=feature)
-
-
-def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
-    """The operand of a mask [batch, heads, S, rows]; its kind in shaders/attention/attention.glsl,
-    0 for none; the strides of its first three dimensions in texels, of which a row has `width`.
-    These dimensions may be 1 or left out."""
-    if mask is None:
-        return cx.vector(None, "float32"), 0, [0, 0, 0]
-    sizes = (1,) * (4 - mask.rank) + mask.sizes
-    _, heads, queries, _ = sizes
-    strides = (heads * queries * width, queries * width, width)
-    return (cx.seen_flat(_as_floats(cx, mask)),
-            opcode("attention_scores", "ADDED" if is_float(mask.dtype) else "CHOOSES"),
-            [stride if size > 1 else 0 for stride, size in zip(strides, sizes)])
-
-
-def _as_floats(cx, mask: Tensor) -> Operand:
-    """A mask as float32 in a buffer, once for all nodes that read it; True is 1."""
-    if mask.dtype == "float32":
-        return cx.flat(mask)
-    if cx.is_constant(mask) and is_float(mask.dtype):
-        return cx.flat(cx.constant_as(mask, dtype="float32"))
-
-    def make() -> Operand:
-        floats = Tensor(mask.sizes, "float32", name=mask.name)
-        cx.place(floats, convert(cx, cx.read(mask, row_major(mask.rank)), "float32"))
-        return cx.flat(floats)
-
-    return cx.derived((mask, "float32"), make)
-
-
-def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
-          rows: int) -> tuple[int, int, str]:
-    """How many of `rows` rows an invocation does, how many lanes share the loads of rows, and the
-    feature of that variant of the kernels (shaders/attention/attention_tile.glsl)."""
-    if rows > SMALL_TILE and tiles.hands_round(cx.target) and all(
-            cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels):
-        return LANES, LANES, "shuffle"
-    fits = cx.target.tuning.registers >= TILE_REGISTERS
-    return SMALL_TILE if fits and rows >= 3 else 1, 1, ""
+    what = Attention(
+        query=cx.read(query, row_major(4)), keys=cx.seen_flat(keys), values=cx.seen_flat(values),
+        result=result, position=position(cx, start), causal=causal,
+        scale=1 / math.sqrt(query.sizes[3]) if scale is None else float(scale),
+        mask=mask_of(cx, mask), variant=variant(keys.dtype, out.dtype))
+    if not attend_rows(cx, what):
+        attend_tiles(cx, what)

@@ -50,17 +50,12 @@ def blocks_for(target: Target, dtype: str, sizes: Sequence[int], width: int) -> 
     return Blocks(1, each if each <= count else count)
 
 
-def fewest_bytes(target: Target) -> int:
-    """How many bytes the scores of a block may have, however long their rows are."""
-    return LEAST_BYTES if target.prefer == "memory" else SCORE_BYTES
-
-
 def score_bytes(target: Target, line: int, width: int) -> int:
     """How many bytes the scores of a block may have, of which a row takes `line`."""
     if target.prefer == "memory":
-        return min(max(fewest_bytes(target), line * LEAST_ROWS), target.max_buffer_range)
+        return min(max(LEAST_BYTES, line * LEAST_ROWS), target.max_buffer_range)
     rows = ROWS
     if target.tuning.shares:
         # As many as it takes for all lanes to have a part in the product with the values.
         rows = max(rows, EACH * target.tuning.lanes // max(width, 1))
-    return min(max(fewest_bytes(target), line * rows), target.max_buffer_range)
+    return min(max(SCORE_BYTES, line * rows), target.max_buffer_range)
