@@ -46,6 +46,9 @@ BORDERED = CONVOLUTIONS | {"aten.max_pool2d.default", "aten.max_pool2d_with_indi
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
 # Attention as two products
 ATTENTION = "vkrt.attention.default"
+# Operators whose kernels make attention's scores in blocks (`vkrt.ops.score_blocks`)
+WITH_SCORES = frozenset({ATTENTION, "et_vk.sdpa.default", "sdpa_with_kv_cache.default",
+                         "vkrt.rotary_sdpa_with_kv_cache.default", "llama.custom_sdpa.default"})
 # Operators that take a permutation, and read strided views
 STRIDED_READERS = PRODUCTS | {ATTENTION}
 # Operators whose results are elements of their first argument
