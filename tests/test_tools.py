@@ -29,6 +29,7 @@ RUN = {
     "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],
     "demo.py": [],
     "measure/arena.py": [MODEL],
+    "measure/compile_times.py": ["--nodes", "20", "40"],
     "measure/bench_kernels.py": ["--only", "linear, a row"],
     "measure/footprint.py": [MODEL],
     "measure/memory_over_time.py": [MODEL],

@@ -9,7 +9,7 @@ keeps to the budget; for as few bytes as possible all are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph
@@ -19,9 +19,14 @@ from vkrt.passes.divide_activations import undivided
 from vkrt.plan.options import LoadOptions
 from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
+from vkrt.work.weights import Weight
 
 # The most bytes of a weight of a divided layer
 PARTS = (1 << 20, 1 << 18)
+# They are more where so many parts of all weights would have more: each part takes some 20 KB of
+# the host's memory for its records, and bytes of the pool that are so small a share of the weights
+# are not worth that.
+MOST_PARTS = 1024
 
 
 def first_target(target: Target, options: LoadOptions) -> Target:
@@ -63,14 +68,21 @@ def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iter
             yield made
     if work.memo is not None:
         return
-    for most in PARTS:
-        if any(weight.nbytes > most for weight in work.weight_table):
-            yield _lowered(graph, replace(target, max_weight=most), work)
-    made = _lowered(graph, replace(target, max_weight=PARTS[-1], rereads=True), work)
+    for most in part_bytes(work.weight_table):
+        target = replace(target, max_weight=most)
+        yield _lowered(graph, target, work)
+    made = _lowered(graph, replace(target, rereads=True), work)
     # Where strips have weights of their own
     weights = made.weight_table
     if len({(weight.source, weight.offset) for weight in weights}) < len(weights):
         yield made
+
+
+def part_bytes(weights: Sequence[Weight]) -> list[int]:
+    """The numbers of bytes, from the most to the fewest, above which weights are worth dividing."""
+    least = sum(weight.nbytes for weight in weights) // MOST_PARTS
+    largest = max((weight.nbytes for weight in weights), default=0)
+    return [most for most in dict.fromkeys(max(most, least) for most in PARTS) if most < largest]
 
 
 def _lowered(graph: Graph, target: Target, first: CommandList) -> CommandList:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkrt.compiler.budget import first_target, smaller_works, with_row_reads
 from vkrt.compiler.plan_search import BudgetTooSmall, PlanSearch
@@ -24,8 +24,9 @@ from vkrt.dynamic.extremes import largest_and_near, smallest
 from vkrt.dynamic.runtime_scalars import limits
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.lowering.lowering import lower
+from vkrt.lowering.lowering import lower, rewritten_once
 from vkrt.ops.ids import index_limits
+from vkrt.passes.divide_activations import divisions_once
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
@@ -95,7 +96,7 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
         UnsupportedError: weights="map" and nothing can be mapped.
     """
     if work is base and not shared:
-        base, work, memory, mapper = _best(graph, work, device, sources, options, others)
+        base, work, memory, mapper, _ = _best(graph, work, device, sources, options, others)
     else:
         # Constants elsewhere, and weights on the device, belong to this command list and no other.
         if others:
@@ -108,20 +109,21 @@ def plan_method(graph: Graph, base: CommandList, work: CommandList, device: Any,
 def work_in_budget(graph: Graph, work: CommandList, device: Any, sources: Sequence[Any],
                    options: LoadOptions, others: Sequence[Graph]) -> CommandList:
     """The command list that `plan_method` chooses for the memory budget; InputError as there."""
-    best, _, _, mapper = _best(graph, work, device, sources, options, others)
-    mapper.close()
-    return best
+    best = _best(graph, work, device, sources, options, others)
+    best.mapper.close()
+    return best.base
 
 
 def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any],
-          options: LoadOptions, others: Sequence[Graph]
-          ) -> tuple[CommandList, CommandList, MemoryPlan, Any]:
-    """The best command list under the budget, `base` or a smaller one, and its `_planned`."""
-    found: list[tuple[CommandList, CommandList, MemoryPlan, Any]] = []
+          options: LoadOptions, others: Sequence[Graph]) -> _Found:
+    """The best command list under the budget, `base` or a smaller one, with its plan."""
+    best: _Found | None = None
     refused: list[BudgetTooSmall] = []
     rows = with_row_reads(graph, base, options)
     works = (base,) if rows is None else (base, rows)
-    with ExitStack() as imports:
+    speed = policy_of(device.info).speed
+    with ExitStack() as imports, rewritten_once(), divisions_once():
+        # A list that is not the best is dropped before the next one is made: some are large.
         for each in chain(works, smaller_works(graph, works[-1], options)):
             if others:
                 each = with_other_sizes(each, others, options)
@@ -130,25 +132,34 @@ def _best(graph: Graph, base: CommandList, device: Any, sources: Sequence[Any],
             except BudgetTooSmall as error:
                 refused.append(error)
                 continue
-            imports.callback(mapper.close)
-            found.append((each, work, memory, mapper))
+            # The fastest; if the smallest is asked for, the fastest of those with the smallest peak
+            cost = (memory.peak_bytes if options.budget is None else 0,
+                    _run_seconds(work, memory, speed))
+            if best is None or cost < best.cost:
+                imports.close()
+                imports.callback(mapper.close)
+                best = _Found(each, work, memory, mapper, cost)
+            else:
+                mapper.close()
             # If weights are streamed, the list that reads rows may read fewer bytes. Spilled
             # activations may take more time than strips, or less.
             may_read_less = rows is not None and each is base and memory.stream is not None
             if options.budget is not None and not memory.spill_bytes and not may_read_less:
                 break
-        if not found:
+        if best is None:
             raise min(refused, key=lambda error: error.needed)
-        speed = policy_of(device.info).speed
-        # The fastest; if the smallest is asked for, the fastest of those with the smallest peak
-        best = min(found, key=lambda entry: (
-            entry[2].peak_bytes if options.budget is None else 0,
-            _run_seconds(entry[1], entry[2], speed)))
         imports.pop_all()
-    for entry in found:
-        if entry is not best:
-            entry[3].close()
     return best
+
+
+class _Found(NamedTuple):
+    """A command list as lowered and as planned, with its plan and its imports."""
+
+    base: CommandList
+    work: CommandList
+    memory: MemoryPlan
+    mapper: Any
+    cost: tuple[int, float]  # by which it is compared with others
 
 
 def _run_seconds(work: CommandList, memory: MemoryPlan, speed: Speed) -> float:

@@ -5,7 +5,7 @@ It changes neither the graph nor the command list that the new one is made from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
@@ -16,19 +16,27 @@ from vkrt.lowering.host_calls import call_kernel, enter_block, host_array
 from vkrt.lowering.parts_memory import costly_parts
 from vkrt.lowering.reuse import Reuse
 from vkrt.lowering.storages import ImageTooLarge
+from vkrt.ops.attributes import WITH_SCORES
 from vkrt.ops.operator import Operator
 from vkrt.ops.registry import operator
-from vkrt.passes.divide_activations import may_divide, undivided
-from vkrt.passes.pipeline import BY_PREFERENCE, FOR_ALL_PREFERENCES, run_passes
+from vkrt.passes.divide_activations import undivided
+from vkrt.passes.pipeline import BY_BLOCKS, BY_PARTS, FOR_ALL_PREFERENCES, run_passes
+from vkrt.passes.rewrite import Pass
+from vkrt.plan.once import Once
 from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Tensor
 
-# Activations in parts are taken if their bytes are less than this share of those without parts, by
-# what a load prefers. Every dispatch takes some kilobytes of the host's memory for its records
-# (realesr-animevideov3: 1.5 MB, to save 0.5 of 5.2 MB).
-MOST_LEFT = {"memory": 1.0, "balanced": 0.75}
+# Activations in parts are taken if their bytes are less than this share of those without parts.
+# Every dispatch takes some kilobytes of the host's memory for its records (realesr-animevideov3:
+# 1.5 MB, to save 0.5 of 5.2 MB).
+MOST_LEFT = 0.75
+# Where memory is preferred, more steps are taken if they save more than this share of the bytes.
+ABOUT = 1 / 128
+
+# Inside `with rewritten_once():`, passes that do not divide activations go over a graph once.
+rewritten_once: Once[tuple[Graph, Graph]] = Once("rewritten graphs")
 
 
 def lower(graph: Graph, target: Target, base: CommandList | None = None) -> CommandList:
@@ -64,45 +72,92 @@ def lower(graph: Graph, target: Target, base: CommandList | None = None) -> Comm
 
 
 def _lower(graph: Graph, target: Target, base: CommandList | None) -> CommandList:
-    in_whole = undivided(replace(target, prefer="balanced"))
     if base is not None:
-        rewritten = run_passes(graph, target if target.parts else in_whole)
+        rewritten = run_passes(graph, target if target.parts else undivided(target))
         return _lower_rewritten(rewritten, target, base)
-    graph = run_passes(graph, target, passes=FOR_ALL_PREFERENCES)
-    whole = run_passes(graph, in_whole, passes=BY_PREFERENCE)
-    try:
-        work = _lower_rewritten(whole, target, None)
-    except UnsupportedError:
-        # In parts, all tensors may fit the device's buffers.
-        parts = next(_in_parts(graph, whole, replace(target, prefer="memory")), None)
-        if parts is None:
-            raise
-        return parts
+    graph = _rewritten(graph, replace(target, prefer="balanced"), FOR_ALL_PREFERENCES)
+    best: CommandList | None = None
+    refusal: UnsupportedError | None = None
+    made = set()
+    for blocks, parts in _ways(target):
+        if best is not None and parts.prefer == "memory" != target.prefer:
+            break
+        fused = _rewritten(graph, blocks, BY_BLOCKS)
+        if best is not None and blocks.prefer == "memory" and not _is_peak(
+                best, _with_scores(graph, fused)):
+            break
+        rewritten = run_passes(fused, parts, passes=BY_PARTS)
+        key = blocks.prefer, len(rewritten.nodes), rewritten.parts
+        if key in made:
+            continue
+        made.add(key)
+        try:
+            work = _lower_rewritten(rewritten, blocks, None)
+        except UnsupportedError as error:
+            # In parts, all tensors may fit the device's buffers.
+            if best is None:
+                refusal, target = refusal or error, replace(target, prefer="memory")
+            continue
+        if best is None or _is_better(work, best, target):
+            best = work
+    if best is None:
+        assert refusal is not None
+        raise refusal
+    return best
+
+
+def _rewritten(graph: Graph, target: Target, passes: Sequence[Pass]) -> Graph:
+    """The graph after some passes, which do not divide activations."""
+    # The graph is kept with the answer: its id stays its own.
+    key = id(graph), replace(target, rereads=False), passes
+    return rewritten_once.answer(
+        key, lambda: (graph, run_passes(graph, target, passes=passes)))[1]
+
+
+def _ways(target: Target) -> Iterator[tuple[Target, Target]]:
+    """The targets that decide about blocks of attention's scores and about nodes in parts, from the
+    fewest steps to the most: whole nodes, and the preferences that may take less memory. Those for
+    memory come last, also where another one is asked for."""
+    large = replace(target, prefer="balanced") if target.prefer == "memory" else target
+    small = replace(target, prefer="memory")
+    yield large, undivided(large)
+    if target.prefer != "speed":
+        yield large, large
+    yield large, small
+    yield small, small
+
+
+def _is_better(work: CommandList, best: CommandList, target: Target) -> bool:
+    """Whether a command list is taken in the place of the best one of fewer steps, which is that of
+    whole nodes unless memory is preferred."""
     # Parts that are smaller by the sizes of tensors may take more with all that kernels need.
-    parts = min(_in_parts(graph, whole, target), default=None, key=_arena_bytes)
-    if parts is None:
-        return work
-    return parts if _arena_bytes(parts) < _arena_bytes(work) * MOST_LEFT[target.prefer] else work
+    most_left = 1 - ABOUT if target.prefer == "memory" else MOST_LEFT
+    return _arena_bytes(work) < _arena_bytes(best) * most_left
 
 
 def _arena_bytes(work: CommandList) -> int:
-    return max(alive(work, work.target.offset_alignment))
+    return max(_alive(work))
 
 
-def _in_parts(graph: Graph, whole: Graph, target: Target) -> Iterator[CommandList]:
-    """Command lists with nodes in slices and strips; none where passes make no parts. Where memory
-    is preferred to time, there is also the one that is expected to cost hardly any time: it may be
-    smaller after all. `graph` is behind the passes for all preferences, and `whole` is what the
-    other passes make of it without parts."""
-    if not may_divide(graph, target):
-        return
-    made = {(len(whole.nodes), whole.parts)}
-    for prefer in dict.fromkeys((target.prefer, "balanced")):
-        divided = run_passes(graph, replace(target, prefer=prefer), passes=BY_PREFERENCE)
-        parts = len(divided.nodes), divided.parts
-        if parts not in made:
-            made.add(parts)
-            yield _lower_rewritten(divided, target, None)
+def _alive(work: CommandList) -> list[int]:
+    return alive(work, work.target.offset_alignment)
+
+
+def _with_scores(graph: Graph, fused: Graph) -> set[int]:
+    """The numbers of the nodes whose scores the target of `fused` divides into blocks."""
+    numbers = set(map(fused.number_of, range(len(fused.nodes))))
+    return {number for index, node in enumerate(graph.nodes)
+            if (number := graph.number_of(index)) not in numbers or node.op in WITH_SCORES
+            } | {fused.number_of(index) for index, node in enumerate(fused.nodes)
+                 if node.op in WITH_SCORES}
+
+
+def _is_peak(work: CommandList, nodes: Collection[int]) -> bool:
+    """Whether the most bytes are alive only while nodes with these numbers run."""
+    at_time = _alive(work)
+    least = max(at_time) * (1 - ABOUT)
+    return {step.node for step, nbytes in zip(work.steps, at_time[1:])
+            if nbytes >= least} <= set(nodes)
 
 
 def _lower_rewritten(graph: Graph, target: Target, base: CommandList | None) -> CommandList:

@@ -49,7 +49,8 @@ class Placing(Storing):
         self._parts: dict[Tensor, Strided] = {}
         # Copies with the predicates of the nodes that made them
         self._copies: dict[tuple, tuple[Predicate, Operand]] = {}
-        self._tenants: dict[int, list[Tensor]] = {}
+        # The last node that reads what a storage holds, of all that it has held, by its id
+        self._last_uses: dict[int, int] = {}
         # What was placed for the current node, for the memo
         self._places: list[tuple[Tensor, Operand | Strided]] = []
         self._new_copies: list[tuple[tuple, Operand]] = []
@@ -131,7 +132,7 @@ class Placing(Storing):
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
         """Keeps a copy for later nodes, by its tensor and by what tells it from other copies."""
         self._copies[key] = self.predicate, copy
-        self._tenants.setdefault(copy.storage.id, []).append(key[0])
+        self._hold(copy.storage, key[0])
         self._new_copies.append((key, copy))
 
     def operand(self, tensor: Tensor, dtype: str | None = None) -> Operand:
@@ -221,13 +222,17 @@ class Placing(Storing):
 
     def _is_dead(self, storage: Storage) -> bool:
         """Whether no node after the current one reads what a storage holds now."""
-        return all(self.graph.last_use(tenant) <= self.node
-                   for tenant in self._tenants.get(storage.id, ()))
+        return self._last_uses.get(storage.id, -1) <= self.node
+
+    def _hold(self, storage: Storage, tensor: Tensor) -> None:
+        """Notes that a storage holds a tensor until its last use."""
+        self._last_uses[storage.id] = max(self._last_uses.get(storage.id, -1),
+                                          self.graph.last_use(tensor))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:
         """Says where a tensor is; used for outputs and for views of another tensor's operand."""
         self._operands[tensor] = operand
-        self._tenants.setdefault(operand.storage.id, []).append(tensor)
+        self._hold(operand.storage, tensor)
         self._places.append((tensor, operand))
         return operand
 
@@ -303,5 +308,5 @@ class Placing(Storing):
 
     def _leave(self, tensor: Tensor, where: Strided) -> None:
         self._parts[tensor] = where
-        self._tenants.setdefault(where.source.storage.id, []).append(tensor)
+        self._hold(where.source.storage, tensor)
         self._places.append((tensor, where))

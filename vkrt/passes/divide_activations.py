@@ -14,7 +14,11 @@ from vkrt.passes.rewrite import Pass, are_right
 from vkrt.passes.slices import Chain, chains_at, in_slices
 from vkrt.passes.strip_candidates import regions_at
 from vkrt.passes.strips import in_strips
+from vkrt.plan.once import Once
 from vkrt.work.target import Target
+
+# Inside `with divisions_once():`, runs of nodes of the same graph are searched for once.
+divisions_once: Once[tuple[Graph, list[Run]]] = Once("divisions")
 
 
 def divide_activations(graph: Graph, target: Target) -> Graph:
@@ -23,7 +27,9 @@ def divide_activations(graph: Graph, target: Target) -> Graph:
     if not may_divide(graph, target) or not are_right(graph, graph.nodes):
         return graph
     if target.parts is None:
-        runs = plan_divisions(graph, target)
+        # The graph is kept with the answer: its id stays its own.
+        key = id(graph), replace(target, rereads=False, max_weight=0)
+        _, runs = divisions_once.answer(key, lambda: (graph, plan_divisions(graph, target)))
     else:
         runs = [*chains_at(graph, target.parts), *regions_at(graph, target.parts)]
     return divided(graph, runs, target.rereads)

@@ -72,7 +72,7 @@ def plan_divisions(graph: Graph, target: Target, strips: bool = True, slices: bo
         sizes = sorted({step.nbytes for steps in ways.ends.values() for step in steps})
         least = sizes[bisect_left(sizes, True,
                                   key=lambda nbytes: ways.cheapest(nbytes) is not None)]
-        if least >= ceiling:
+        if least > ceiling:
             break
     if least >= most:
         return []

@@ -30,13 +30,19 @@ class Liveness:
     Args:
         again: nodes that are done a second time: they read inputs of the method as they came, not
             the copy that another node has made.
+
+    Attributes:
+        root: the tensor in whose memory a tensor is: itself, the one that it is a view of, or the
+            one that it is written over.
+        at_node: bytes that are alive at each node.
+        before: the same before each node, and behind the last.
     """
 
     def __init__(self, graph: Graph, again: Collection[int] = ()):
-        # The tensor in whose memory a tensor is: itself, the one that it is a view of, or the one
-        # that it is written over
         self.root: dict[Tensor, Tensor] = {}
         self._nbytes: dict[Tensor, int] = {}
+        # The views of each tensor that is no view
+        self._views: dict[Tensor, list[Tensor]] = {}
         self._first: dict[Tensor, int] = {}
         self._last: dict[Tensor, int] = {}
         # Inputs that nodes have read -> the copies that these made, or None where none is needed
@@ -65,7 +71,7 @@ class Liveness:
                 self._join(node.outs[0], self.root[source])
         for index, node in enumerate(graph.nodes):
             self._write_over(index, node)
-        # Changes of the bytes alive at each node, and before each node and behind the last
+        # How both attributes change
         at_node, before = [0] * (count + 2), [0] * (count + 2)
         for tensor, first in self._first.items():
             if self.root[tensor] is tensor:
@@ -74,8 +80,8 @@ class Liveness:
                 at_node[end] -= nbytes
                 before[first + 1] += nbytes
                 before[end] -= nbytes
-        self.at_node = list(accumulate(at_node))[:count]  # bytes that are alive at each node
-        self._before = list(accumulate(before))[:count + 1]
+        self.at_node = list(accumulate(at_node))[:count]
+        self.before = list(accumulate(before))[:count + 1]
 
     def _enter(self, graph: Graph, tensor: Tensor, first: int) -> None:
         self.root[tensor] = tensor
@@ -99,6 +105,7 @@ class Liveness:
 
     def _join(self, tensor: Tensor, root: Tensor) -> None:
         self.root[tensor] = root
+        self._views.setdefault(root, []).append(tensor)
         if root in self._last:
             self._last[root] = max(self._last[root], self._last[tensor])
 
@@ -113,16 +120,15 @@ class Liveness:
             root = self.root[tensor]
             if (self._last.get(root) == index and self._nbytes[root] == self._nbytes[out]
                     and root.dtype == out.dtype):
-                for other, its in self.root.items():
-                    if its is out:
-                        self.root[other] = root
+                # A tensor moves once at most: its new root is older, and does not move any more.
+                self.root.update(dict.fromkeys((out, *self._views.get(out, ())), root))
                 self._last[root] = max(index, self._last[out])
                 return
 
     def around(self, start: int, results: Collection[Tensor]) -> int:
         """Bytes of the tensors that are alive before the node `start`, and of `results`."""
         made = {self.root[out]: self._nbytes[out] for out in results}
-        return self._before[start] + sum(made.values())
+        return self.before[start] + sum(made.values())
 
     def own_bytes(self, node: Node) -> int:
         """Bytes of the results of a node that have memory of their own."""
@@ -131,6 +137,6 @@ class Liveness:
     def cuts(self) -> set[int]:
         """The indices before which no more bytes are alive than before both neighbours, and both
         ends: a run of nodes is worth beginning or ending only there."""
-        last = len(self._before) - 1
-        return {0, last, *(index for index in range(1, last) if self._before[index] <= min(
-            self._before[index - 1], self._before[index + 1]))}
+        last = len(self.before) - 1
+        return {0, last, *(index for index in range(1, last) if self.before[index] <= min(
+            self.before[index - 1], self.before[index + 1]))}

@@ -23,13 +23,15 @@ from vkrt.passes.simplify import SIMPLIFY
 from vkrt.passes.sums_of_halves import FUSE_SQUARES, WIDEN_SUMS
 from vkrt.work.target import Target
 
-# `Target.prefer` is only read by the second half: graphs for other preferences share the first one.
+# `Target.prefer` is only read by the others: graphs for other preferences share these.
 FOR_ALL_PREFERENCES = (SIMPLIFY, FUSE_SQUARES, WIDEN_SUMS, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU,
                        FUSE_REQUANTIZATION, DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL,
                        FUSE_ROTARY, SHARE_QPARAMS, FUSE_FACTOR)
-BY_PREFERENCE = (FUSE_ATTENTION, DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS,
-                 FUSE_ROWS)
-PASSES = FOR_ALL_PREFERENCES + BY_PREFERENCE
+# Here it decides about blocks of attention's scores ..
+BY_BLOCKS = (FUSE_ATTENTION,)
+# .. and here about nodes in parts
+BY_PARTS = (DIVIDE_ACTIVATIONS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
+PASSES = FOR_ALL_PREFERENCES + BY_BLOCKS + BY_PARTS
 
 
 def run_passes(graph: Graph, target: Target,

@@ -13,6 +13,7 @@ from vkrt.ops.registry import operator
 from vkrt.ops.rows import Windows
 from vkrt.passes.division import DivisionCandidate, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
+from vkrt.passes.strip_bytes import StripBytes
 from vkrt.passes.strip_region import Region
 from vkrt.work.target import Slices, Strips, Target
 from vkrt.work.tensor import Tensor
@@ -43,10 +44,15 @@ class StripCandidates:
                  wants: Callable[[int, int], bool] = lambda _start, _end: True):
         self._graph = graph
         self._live = live
+        self._strips = StripBytes(live)
         self._speed = target.speed
         self._seconds = seconds
         self._limit = limit
         self._cuts = live.cuts().union(cuts)
+        # For each cut the last one before it with fewer bytes alive
+        self._lower = _lower_before(live.before, sorted(self._cuts))
+        # Where tensors are alive that the device's buffers cannot hold: a region has to go over it
+        self._too_large = _between_uses(graph, target.max_buffer_range)
         self._wants = wants
         # What each node takes longer without Winograd's method. Strips do without it: its scratch
         # memory is larger than they are.
@@ -62,23 +68,50 @@ class StripCandidates:
 
     def between(self, floor: int, ceiling: int) -> Iterator[DivisionCandidate]:
         """Regions with more than `floor` and at most `ceiling` bytes alive."""
-        for end in sorted(self._cuts)[1:]:
-            for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
-                for region in _regions(self._graph, end, dim):
-                    most = max(self._live.at_node[region.start:end])
-                    if not (region.start in self._cuts and floor < most <= ceiling
-                            and self._wants(region.start, end)
-                            and self._live.around(region.start, region.results) < most):
-                        continue
-                    if self._more_seconds(region, 2) > self._limit:
-                        break
-                    yield from self._divided(region)
+        heavy = -LONGEST  # the last node with more bytes than `floor`
+        for end in range(1, len(self._graph.nodes) + 1):
+            if self._live.at_node[end - 1] > floor:
+                heavy = end - 1
+            if end in self._cuts and end - heavy <= LONGEST:
+                for dim in _row_dims(self._graph.nodes[end - 1].outs[0]):
+                    for region, most in self._regions(end, dim, floor, ceiling):
+                        yield from self._divided(region, most)
 
-    def _divided(self, region: Region) -> Iterator[DivisionCandidate]:
-        live = self._live
-        least: float = math.inf
+    def _regions(self, end: int, dim: int, floor: int, ceiling: int
+                 ) -> Iterator[tuple[Region, int]]:
+        """The regions that end before the node `end`, each with the most bytes alive in it.
+
+        A region that could end at a cut and go on behind it, with no more alive there than at
+        either end, is not among them: its two parts take no more bytes and no more time.
+        """
+        live, last, most = self._live, end, 0
+        # Of the cuts so far with no more bytes than the end: the fewest bytes
+        lowest: float = math.inf
+        for growing in _growing(self._graph, end, dim):
+            start = growing.start
+            most = max(most, *live.at_node[start:last])
+            last = start
+            if most > ceiling:
+                return
+            if start not in self._cuts:
+                continue
+            if (floor < most and live.before[start] < lowest and self._wants(start, end)
+                    and live.around(start, growing.results) < most):
+                region = growing.region()
+                if self._more_seconds(region, 2) > self._limit:
+                    return
+                yield region, most
+            if live.before[start] <= live.before[end] and start not in self._too_large:
+                lowest = min(lowest, live.before[start])
+                if self._lower[start] < end - LONGEST:
+                    return
+
+    def _divided(self, region: Region, least: int) -> Iterator[DivisionCandidate]:
+        """A region in several numbers of strips, each with fewer bytes than the ones before and
+        than `least`."""
         rows = region.size(region.steps[0][0])
-        around = bytes_around(region, self._graph, live)
+        around = bytes_around(region, self._graph, self._live)
+        alike = self._strips.likeness(region)
         whole = sum(self._seconds[region.start:region.end])
         for count in COUNTS:
             if region.least * count > rows and count > 2:
@@ -87,11 +120,7 @@ class StripCandidates:
             if more > self._limit:
                 return
             divided = replace(region, count=count)
-            strips = math.ceil(1 / divided.share)
-            # A strip in the middle keeps rows from earlier strips and for later ones. Of two strips
-            # the last one may be empty.
-            numbers = (0, 1) if strips < 3 else (strips // 2,)
-            nbytes = max(_strip_bytes(divided, live, number) for number in numbers)
+            nbytes = self._strips.most(divided, alike)
             if nbytes + around >= least:
                 continue
             least = nbytes + around
@@ -129,9 +158,9 @@ def regions_at(graph: Graph, parts: Iterable[Slices | Strips]) -> Iterator[Regio
     ends = {graph.number_of(index): index + 1 for index in range(len(graph.nodes))}
     for each in parts:
         if isinstance(each, Strips) and each.last in ends:
-            found = next((region for region in _regions(graph, ends[each.last], each.dim)
-                          if graph.number_of(region.start) == each.first), None)
-            divided = None if found is None else found.within(each.rows)
+            found = next((growing for growing in _growing(graph, ends[each.last], each.dim)
+                          if graph.number_of(growing.start) == each.first), None)
+            divided = None if found is None else found.region().within(each.rows)
             if divided is not None:
                 yield divided
 
@@ -142,13 +171,35 @@ def _row_dims(tensor: Tensor) -> list[int]:
     return [dim for dim, size in enumerate(tensor.sizes) if dim != packed and size > 1]
 
 
-def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
-    """The regions that end before the node `end`; the last result has its rows in `dim`."""
-    dims = {graph.nodes[end - 1].outs[0]: dim}
+class _Growing:
+    """A region that grows by nodes at its start."""
+
+    def __init__(self, end: int, dims: dict[Tensor, int]):
+        self.start = self.end = end
+        self.dims = dims
+        self.results: list[Tensor] = []
+        # From the last node to the first
+        self._nodes: list[tuple[int, Node]] = []
+        self._windows: list[Windows] = []
+
+    def add(self, start: int, node: Node, windows: Windows, results: Iterable[Tensor]) -> None:
+        self.start = start
+        self.results += results
+        self._nodes.append((start, node))
+        self._windows.append(windows)
+
+    def region(self) -> Region:
+        """The region as it is now."""
+        return Region(self.start, self.end, dict(reversed(self._nodes)), dict(self.dims),
+                      tuple(reversed(self._windows)), tuple(self.results))
+
+
+def _growing(graph: Graph, end: int, dim: int) -> Iterator[_Growing]:
+    """The regions that end before the node `end`, as one that grows; the last result has its rows
+    in `dim`."""
+    growing = _Growing(end, {graph.nodes[end - 1].outs[0]: dim})
+    dims = growing.dims
     whole: set[Tensor] = set()
-    nodes: dict[int, Node] = {}
-    all_windows: list[Windows] = []
-    results: list[Tensor] = []
     for start in reversed(range(max(end - LONGEST, 0), end)):
         node = graph.nodes[start]
         found = operator(node.op)
@@ -161,9 +212,7 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
         if node.is_host or found is None or found.rows is None:
             return
         out = node.outs[0]
-        later = [tensor for tensor in node.outs if graph.last_use(tensor) >= end]
-        used = [tensor for tensor in node.outs if graph.last_use(tensor) > start]
-        if used != [out]:
+        if [tensor for tensor in node.outs if graph.last_use(tensor) > start] != [out]:
             return
         if out not in dims:
             # Only nodes behind the region read it.
@@ -177,40 +226,26 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
         whole.update(tensor for tensor in node.tensors() if tensor not in windows)
         if not whole.isdisjoint(windows):
             return
-        nodes = {start: node, **nodes}
-        all_windows.insert(0, windows)
-        results += later
-        yield Region(start, end, nodes, dict(dims), tuple(all_windows), tuple(results))
+        growing.add(start, node, windows,
+                    (tensor for tensor in node.outs if graph.last_use(tensor) >= end))
+        yield growing
 
 
-def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
-    """The most bytes alive at once in a strip, with the rows kept from the strip before."""
-    before, done = region.done(number - 1), region.done(number)
-    first, later = region.kept(before), region.kept(done)
+def _lower_before(nbytes: Sequence[int], cuts: Iterable[int]) -> dict[int, int]:
+    """For each cut, in order, the last one before it with fewer bytes; where there is none, an
+    index that is out of reach."""
+    found: dict[int, int] = {}
+    rising: list[int] = []
+    for cut in cuts:
+        while rising and nbytes[rising[-1]] >= nbytes[cut]:
+            rising.pop()
+        found[cut] = rising[-1] if rising else -LONGEST
+        rising.append(cut)
+    return found
 
-    def nbytes(tensor: Tensor, count: int) -> int:
-        return padded_bytes(tensor) * max(count, 0) // region.size(tensor)
 
-    # The tensor in whose memory the rows of each tensor are. Rows may be written over others, or be
-    # a view of them, unless they are joined with kept rows.
-    places: dict[Tensor, Tensor] = {}
-    until: dict[Tensor, int] = {}
-    for index, (out, windows) in zip(region.nodes, region.steps):
-        until |= dict.fromkeys((places[tensor] for tensor in windows if tensor in places), index)
-        under = [places[tensor] for tensor in windows
-                 if tensor in places and live.root[tensor] is live.root[out]]
-        places[out] = under[0] if under and first[out] == before[out] else out
-    alive: dict[Tensor, int] = {}
-    waiting = sum(nbytes(tensor, before[tensor] - first[tensor]) for tensor in before)
-    most = 0
-    for index, (out, windows) in zip(region.nodes, region.steps):
-        place = places[out]
-        alive[place] = max(alive.get(place, 0), nbytes(out, done[out] - first[out]))
-        # The rows of tensors that exist as a whole are copied.
-        parts = sum(nbytes(tensor, (done[out] - before[out]) * region.size(tensor)
-                           // region.size(out))
-                    for tensor in windows if tensor not in done)
-        most = max(most, sum(alive.values()) + waiting + parts)
-        waiting += nbytes(out, done[out] - later[out]) - nbytes(out, before[out] - first[out])
-        alive = {key: size for key, size in alive.items() if until.get(key, -1) > index}
-    return most
+def _between_uses(graph: Graph, most: int) -> set[int]:
+    """The indices before which a result of more than `most` bytes is alive."""
+    return {index for start, node in enumerate(graph.nodes) for out in node.outs
+            if padded_bytes(out) > most
+            for index in range(start + 1, min(graph.last_use(out), len(graph.nodes)) + 1)}

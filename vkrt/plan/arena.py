@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
 
+from vkrt.plan.gaps import Gaps
 from vkrt.plan.once import Once
 from vkrt.work.tensor import round_up
 
@@ -97,7 +98,8 @@ def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:
     bound = lower_bound(requests)
     if len({r.image for r in requests}) < 2:
         granularity = 1
-    offsets, nbytes = _sweep(requests, granularity)
+    offsets, nbytes = (_sweep(requests) if granularity == 1
+                       else _sweep_pages(requests, granularity))
     best = ArenaLayout(tuple(offsets), nbytes, bound, "by time")
     if nbytes <= bound:
         return best
@@ -107,13 +109,33 @@ def _pack(requests: Sequence[Request], granularity: int) -> ArenaLayout:
     return _Search(requests, granularity, conflicts, best).run()
 
 
-def _sweep(requests: Sequence[Request], granularity: int) -> tuple[list[int], int]:
+def _sweep(requests: Sequence[Request]) -> tuple[list[int], int]:
     """Places in order of time, each into the smallest gap it fits; needs no list of conflicts."""
+    offsets = [0] * len(requests)
+    gaps = Gaps()
+    alive: list[tuple[int, int, int]] = []  # (last, start, end), a heap
+    top = 0
+    for index in _by_time(requests):
+        request = requests[index]
+        while alive and alive[0][0] < request.first:
+            gaps.give_back(*heappop(alive)[1:])
+        offset = offsets[index] = gaps.take(request.nbytes, request.alignment)
+        heappush(alive, (request.last, offset, offset + request.nbytes))
+        top = max(top, offset + request.nbytes)
+    return offsets, top
+
+
+def _by_time(requests: Sequence[Request]) -> list[int]:
+    return sorted(range(len(requests)), key=lambda i: (requests[i].first, -requests[i].nbytes))
+
+
+def _sweep_pages(requests: Sequence[Request], granularity: int) -> tuple[list[int], int]:
+    """The same for images beside buffers, which keep to different pages. For each request it goes
+    over all that are alive: an image and a buffer see different gaps."""
     offsets = [0] * len(requests)
     alive: list[tuple[int, int, bool, int]] = []  # (start, end, image, last), by start
     top = 0
-    for index in sorted(range(len(requests)), key=lambda i: (requests[i].first,
-                                                             -requests[i].nbytes)):
+    for index in _by_time(requests):
         request = requests[index]
         first = request.first
         alive = [entry for entry in alive if entry[3] >= first]

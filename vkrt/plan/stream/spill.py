@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
 from typing import Any
 
 from vkrt.errors import InputError
@@ -115,10 +116,13 @@ def _arena(work: CommandList, requirements: Requirements, granularity: int, unif
 def _host_bytes(work: CommandList) -> int:
     """The most bytes of copies in the host's memory at once."""
     lives = lifetimes(work)
-    copies = [(storage.nbytes, *lives[storage.id]) for storage in work.storages
-              if storage.role == "spill"]
-    return max((sum(nbytes for nbytes, first, last in copies if first <= time <= last)
-                for _, time, _ in copies), default=0)
+    changes = [0] * (len(work.steps) + 3)
+    for storage in work.storages:
+        if storage.role == "spill":
+            first, last = lives[storage.id]
+            changes[first] += storage.nbytes
+            changes[last + 1] -= storage.nbytes
+    return max(accumulate(changes))
 
 
 @dataclass
@@ -177,19 +181,24 @@ class _Spills:
         # so costs only grow: the first whose cost is still what it was is the cheapest of all.
         costs = [(self._cost(gap, target), number) for number, gap in enumerate(self._gaps)]
         heapify(costs)
-        while any(load > target for load in self._load):
+        over = sum(load > target for load in self._load)
+        while over:
             cost, number = heappop(costs)
             gap = self._gaps[number]
             if (now := self._cost(gap, target)) != cost:
                 heappush(costs, (now, number))
                 continue
             self.taken.append(gap)
+            over -= sum(target < self._load[time] <= target + gap.size for time in gap.idle)
             self._change(gap.idle, -gap.size)
         # Idle times that later ones have made needless
-        for gap in list(self.taken):
+        needed = []
+        for gap in self.taken:
             if all(self._load[time] + gap.size <= target for time in gap.idle):
-                self.taken.remove(gap)
                 self._change(gap.idle, gap.size)
+            else:
+                needed.append(gap)
+        self.taken = needed
         self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
 
     def _cost(self, gap: _Gap, target: int) -> tuple[float, int]:
@@ -221,8 +230,9 @@ class _Spills:
             gap.back = gap.use
 
     def report(self) -> tuple[Spill, ...]:
+        copied = {id(gaps[0]) for gaps in self._by_copy()}
         return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
-                           gap.use - 1, self._is_copied(gap)) for gap in self.taken)
+                           gap.use - 1, id(gap) in copied) for gap in self.taken)
 
     def notes(self, before: int, after: int, limit: int) -> tuple[str, ...]:
         count = len(self.taken)
@@ -231,9 +241,6 @@ class _Spills:
         if after > limit:
             notes.append(f"the arena cannot be brought to {limit:,} B: too much is used at once")
         return tuple(notes)
-
-    def _is_copied(self, gap: _Gap) -> bool:
-        return any(gaps[0] is gap for gaps in self._by_copy())
 
     def _by_copy(self) -> list[list[_Gap]]:
         """The idle times, grouped by the copy that serves them: nothing writes in between."""
