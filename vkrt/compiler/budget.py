@@ -53,7 +53,8 @@ def with_row_reads(graph: Graph, work: CommandList, options: LoadOptions) -> Com
 
 def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iterator[CommandList]:
     """Command lists of a method that may take less memory than `work`, and more time. Where other
-    sizes will be lowered from `work`, no weights are divided."""
+    sizes will be lowered from `work`, strips have no weights of their own: they are others at each
+    of the sizes."""
     if options.memory_budget is None:
         return
     first = replace(work.target, parts=None)
@@ -66,11 +67,12 @@ def smaller_works(graph: Graph, work: CommandList, options: LoadOptions) -> Iter
         if len(made.steps) not in counts:
             counts.add(len(made.steps))
             yield made
+    for most in part_bytes(work.weight_table):
+        if most < target.max_weight:
+            target = replace(target, max_weight=most)
+            yield _lowered(graph, target, work)
     if work.memo is not None:
         return
-    for most in part_bytes(work.weight_table):
-        target = replace(target, max_weight=most)
-        yield _lowered(graph, target, work)
     made = _lowered(graph, replace(target, rereads=True), work)
     # Where strips have weights of their own
     weights = made.weight_table

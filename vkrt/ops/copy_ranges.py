@@ -25,7 +25,7 @@ from vkrt.work.tensor import Operand, itemsize
 
 # A piece of fewer texels is not divided: where its elements lie too far apart for the device, the
 # copy is one that a kernel cannot do in pieces.
-FEWEST = 256
+FEWEST = 64
 
 Piece = tuple[Sequence[int], Operand, Operand]
 
@@ -39,6 +39,7 @@ def in_ranges(values: Sequence[int], destination: Operand, source: Operand, targ
     if destination.nbytes <= most and source.nbytes <= most:
         yield values, destination, source
         return
+    units = _units(values)
     waiting = [(values[FIRST], values[FIRST] + values[COUNT])]
     while waiting:
         first, end = waiting.pop()
@@ -46,8 +47,40 @@ def in_ranges(values: Sequence[int], destination: Operand, source: Operand, targ
         if end - first <= FEWEST or all(operand.nbytes <= most for operand in piece[1:]):
             yield piece
         else:
-            middle = (first + end) // 2
+            middle = _middle(first, end, units)
             waiting += [(middle, end), (first, middle)]
+
+
+def _units(values: Sequence[int]) -> list[int]:
+    """Numbers of texels, the largest first, at whose multiples a copy goes on elsewhere: behind a
+    gap of the destination, or at the next index of a dimension."""
+    packed, inner = values[PACKED], 1
+    units = {values[RUN]} if values[GAP] else set()
+    for size, _ in _dims(values):
+        inner *= size
+        if inner % packed == 0:
+            units.add(inner // packed * -(-packed // 4))
+        elif inner % 4 == 0:
+            units.add(inner // 4)
+    return sorted(units, reverse=True)
+
+
+def _middle(first: int, end: int, units: Sequence[int]) -> int:
+    """Where a piece of two texels or more is divided: near its middle, at a multiple of the largest
+    unit that has one within the piece."""
+    middle = (first + end) // 2
+    for unit in units:
+        places = [place for place in (middle // unit * unit, -(-middle // unit) * unit)
+                  if first < place < end]
+        if places:
+            return min(places, key=lambda place: abs(place - middle))
+    return middle
+
+
+def _dims(values: Sequence[int]) -> list[tuple[int, int]]:
+    """Size and stride, in elements, of each dimension of a copy, the innermost first."""
+    return [(values[place], values[place + 1])
+            for place in range(FIRST_DIM, FIRST_DIM + 2 * values[DIMS], 2)]
 
 
 def _piece(values: Sequence[int], destination: Operand, source: Operand, first: int, end: int,
@@ -81,7 +114,7 @@ def _elements(values: Sequence[int], first: int, end: int) -> tuple[int, int]:
     texels = -(-packed // 4)
     start = first // texels * packed + 4 * (first % texels)
     last = (end - 1) // texels * packed + min(4 * ((end - 1) % texels) + 3, packed - 1)
-    dims = [tuple(values[FIRST_DIM + 2 * k:FIRST_DIM + 2 * k + 2]) for k in range(values[DIMS])]
+    dims = _dims(values)
     low = high = values[BASE]
     # From the outermost dimension inwards: the index is the same for all elements as long as it is
     # the same for the first and the last one; behind that any index may occur.

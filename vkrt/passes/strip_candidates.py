@@ -14,7 +14,7 @@ from vkrt.ops.rows import Windows
 from vkrt.passes.division import DivisionCandidate, bytes_around
 from vkrt.passes.liveness import Liveness, padded_bytes
 from vkrt.passes.strip_bytes import StripBytes
-from vkrt.passes.strip_region import Region
+from vkrt.passes.strip_region import REST, Region
 from vkrt.work.target import Slices, Strips, Target
 from vkrt.work.tensor import Tensor
 from vkrt.work.tuning import LANES
@@ -53,6 +53,7 @@ class StripCandidates:
         self._lower = _lower_before(live.before, sorted(self._cuts))
         # Where tensors are alive that the device's buffers cannot hold: a region has to go over it
         self._too_large = _between_uses(graph, target.max_buffer_range)
+        self._range = target.max_buffer_range
         self._wants = wants
         # What each node takes longer without Winograd's method. Strips do without it: its scratch
         # memory is larger than they are.
@@ -120,6 +121,8 @@ class StripCandidates:
             if more > self._limit:
                 return
             divided = replace(region, count=count)
+            if not self._sees(divided):
+                continue
             nbytes = self._strips.most(divided, alike)
             if nbytes + around >= least:
                 continue
@@ -127,6 +130,12 @@ class StripCandidates:
             yield DivisionCandidate(divided, least, whole + more)
             if nbytes < SLACK * around:
                 return
+
+    def _sees(self, region: Region) -> bool:
+        """Whether kernels see the strips of every tensor as a whole. A strip may have the few rows
+        that would be left behind it, too."""
+        most = min(region.share * (1 + 1 / REST), 1)
+        return all(padded_bytes(tensor) * most <= self._range for tensor in region.dims)
 
     def _more_seconds(self, region: Region, count: int) -> float:
         """How much longer a region takes in so many strips: there are more dispatches, which all
