@@ -1,4 +1,4 @@
-"""Samples of attention with a cache: shared keys, positions, blocks of queries, large scores,
+"""Samples of attention with a cache: shared keys, positions, many queries, large scores,
 batches, masks, heads of any size."""
 
 import math
@@ -161,9 +161,9 @@ SAMPLES = [
     # One key outweighs all others. The rounding of scores in the thousands is in the exponents.
     replace(_cached((3, 4, 2, 8, 16, 9), factor=200.0, name="large"), rtol=1e-5),
     _cached((2, 4, 2, 8, 16, 9), constants=(3, 4), name="constants"),
-    # More scores than fit into one block
-    _cached((70, 4, 2, 4, 4096, 4026), name="blocks"),
-    _cached((40, 4, 2, 4, 4096, 4026), batch=2, name="blocks of a batch"),
+    # Many tiles, and keys of many chunks
+    _cached((70, 4, 2, 4, 4096, 4026), name="tiles"),
+    _cached((40, 4, 2, 4, 4096, 4026), batch=2, name="tiles of a batch"),
     _custom((40, 4, 2, 4, 4096, 0), False, (), 2, any_mask(2, 1, 40, 4096)),
     _custom((3, 4, 2, 4, 10, 0), False, (4,), 2, any_mask(3, 10)),
     _plain((1, 3, 5, 7, 8, 8)), _plain((2, 2, 1, 6, 5, 3)), _plain((1, 1, 1, 1, 1, 1)),
