@@ -30,7 +30,7 @@ def test_small_programs(name, storage, few_bytes):
                          ids=str)
 def test_a_language_model(options):
     """Caches, a table, and layers with dynamic sizes; also streamed."""
-    limits = {"maxStorageBufferRange": 9 * KIB, "maxMemoryAllocationSize": 30_000}
+    limits = {"maxStorageBufferRange": 7 * KIB, "maxMemoryAllocationSize": 40_000}
     with (override_device(limits=limits), vkrt.Device.open() as device,
           vkrt.load(find_model("llama.pte"), device, **options) as program):
         for inputs, expected in calls_of("llama", "step"):

@@ -54,8 +54,7 @@ SQUARED = frozenset({"aten.mean.dim", "aten.mean.default", "aten.sum.dim_IntList
 # Attention as two products
 ATTENTION = "vkrt.attention.default"
 # Operators whose kernels make attention's scores in blocks (`vkrt.ops.score_blocks`)
-WITH_SCORES = frozenset({ATTENTION, "et_vk.sdpa.default", "sdpa_with_kv_cache.default",
-                         "vkrt.rotary_sdpa_with_kv_cache.default", "llama.custom_sdpa.default"})
+WITH_SCORES = frozenset({ATTENTION, "et_vk.sdpa.default"})
 # Operators that take a permutation, and read strided views
 STRIDED_READERS = PRODUCTS | {ATTENTION}
 # Operators whose results are elements of their first argument
