@@ -303,7 +303,7 @@ def test_a_load_is_interrupted_anywhere(device, load):
     same_bits(program.run(*inputs), expected)
 
 
-@pytest.mark.parametrize("where", [(loaded.Loaded, "_read_ahead"), (loaded, "trim")],
+@pytest.mark.parametrize("where", [(loaded, "read_ahead"), (loaded, "trim")],
                          ids=["compiling", "streaming"])
 def test_a_load_is_interrupted_twice(where, device, monkeypatch):
     """Also while it lets go of what it has: what nobody closes then goes when it is

@@ -164,8 +164,9 @@ def test_features_are_those_that_are_there(own):
 
 def limits_of_a_device():
     """Limits of a device, as `vkrt.DeviceInfo` has them."""
-    names = ("maxTexelBufferElements", "maxStorageBufferRange", "maxImageDimension3D",
-             "minStorageBufferOffsetAlignment", "minTexelBufferOffsetAlignment")
+    names = ("maxTexelBufferElements", "maxStorageBufferRange", "maxMemoryAllocationSize",
+             "maxImageDimension3D", "minStorageBufferOffsetAlignment",
+             "minTexelBufferOffsetAlignment")
     return {**dict.fromkeys(names, 256), "maxComputeWorkGroupCount": (65535, 65535, 65535),
             "maxComputeWorkGroupInvocations": 512, "maxComputeWorkGroupSize": (256, 256, 64),
             "maxComputeSharedMemorySize": 32768}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from c_hosts import WARNINGS, build, either, flags, needs_compiler, program_of, run
 from host_device import PRINTING
-from support import MODELS, QUICK, need_model, same_bits
+from support import MODELS, QUICK, close_to, need_model, same_bits
 
 import vkrt
 from vkrt.capi.config import LIBRARY, folder
@@ -69,7 +69,7 @@ def test_ids_of_a_language_model(compiled_of, tmp_path):
     {"memory_budget": "40MB"}], ids=str)
 def test_a_streamed_language_model(options, tmp_path):
     """At the sizes that vkrt/text/README.md names, the ids are those of mapped weights, and in
-    Python the bits."""
+    Python the bits; within rounding where the smallest budget divides layers."""
     path = need_model("smollm2-135m-4w.pte")
     shapes = [[(1, count), (1,)] for count in (1, 8, 64)]
     calls = [(np.arange(count)[None] * 7 % 49152, np.array([place]))
@@ -84,7 +84,10 @@ def test_a_streamed_language_model(options, tmp_path):
         ids = map(str, range(20, 93))
         found.append((outputs, run(host("generate", tmp_path), out, 4, *ids,
                                    VKRT_HOME="/nowhere")))
-    same_bits(found[1][0], found[0][0])
+    if options.get("memory_budget") == "smallest":
+        close_to(found[1][0], found[0][0], 5e-6)
+    else:
+        same_bits(found[1][0], found[0][0])
     assert found[1][1] == found[0][1]
 
 

@@ -27,7 +27,7 @@ from vkrt.work.tuning import Tuning
 MANY, SOME, FEW = (Tuning(lanes=1, registers=registers) for registers in (1 << 16, 128, 32))
 FLOATS = replace(MANY, float_products=True)
 # Of q4_row.glsl
-BY_WORDS = 13
+BY_WORDS = 15
 
 
 def dispatches(graph, tuning: Tuning) -> list[tuple]:
@@ -38,13 +38,15 @@ def dispatches(graph, tuning: Tuning) -> list[tuple]:
 
 @cache
 def samples(half: bool) -> list[Variant]:
-    """The samples that it makes a difference to."""
+    """The samples that it makes a difference to. Attention with a cache has chunks of other sizes
+    with few registers, so that its results are not the same bits (test_attention_tile.py)."""
     def differs(graph: Graph) -> bool:
         many = dispatches(graph, MANY)
         return any(dispatches(graph, other) != many for other in (FEW, FLOATS))
 
     return differing(f"registers-{half}", differs,
-                     lambda variant: variant.half == half and variant.layout == "plain")
+                     lambda variant: variant.half == half and variant.layout == "plain"
+                     and "sdpa" not in variant.sample.op)
 
 
 def test_which_samples():

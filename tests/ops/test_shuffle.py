@@ -86,9 +86,10 @@ def test_samples(half, storage, device):
 
 def info(subgroup: int, driver: int = LAVAPIPE, **features: bool) -> DeviceInfo:
     """A device of a driver whose subgroups have so many lanes."""
-    names = ("maxTexelBufferElements", "maxStorageBufferRange", "maxImageDimension3D",
-             "minStorageBufferOffsetAlignment", "minTexelBufferOffsetAlignment",
-             "maxComputeWorkGroupInvocations", "maxComputeSharedMemorySize")
+    names = ("maxTexelBufferElements", "maxStorageBufferRange", "maxMemoryAllocationSize",
+             "maxImageDimension3D", "minStorageBufferOffsetAlignment",
+             "minTexelBufferOffsetAlignment", "maxComputeWorkGroupInvocations",
+             "maxComputeSharedMemorySize")
     limits = {**dict.fromkeys(names, 1 << 20), "subgroupSize": subgroup,
               "maxComputeWorkGroupCount": (65535,) * 3, "maxComputeWorkGroupSize": (1024,) * 3}
     return DeviceInfo(0, "a device", "cpu", 0, 0, driver, "a driver", "Mesa 22.3.6", "1.3.230",
