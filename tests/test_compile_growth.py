@@ -173,7 +173,7 @@ def test_parts_of_weights_are_a_share_of_all():
         return part_bytes([Weight(0, 0, "", 0, 0, size, "file", ()) for size in sizes])
 
     assert parts(1 << 16) == []
-    assert parts(1 << 19) == [PARTS[1]]
-    assert parts(1 << 24, 1 << 10) == list(PARTS)
+    assert parts(1 << 19) == [PARTS[-1]]
+    assert parts(1 << 25, 1 << 10) == list(PARTS)
     many = [1 << 26] * 100
-    assert parts(*many) == [sum(many) // MOST_PARTS]
+    assert parts(*many) == [PARTS[0], sum(many) // MOST_PARTS]

@@ -21,8 +21,9 @@ from vkrt.work.command_list import CommandList
 from vkrt.work.target import Target
 from vkrt.work.weights import Weight
 
-# The most bytes of a weight of a divided layer
-PARTS = (1 << 20, 1 << 18)
+# The most bytes of a weight of a divided layer. The first leaves the layers of most networks whole,
+# and divides the tables and last layers of language models.
+PARTS = (1 << 24, 1 << 20, 1 << 18)
 # They are more where so many parts of all weights would have more: each part takes some 20 KB of
 # the host's memory for its records, and bytes of the pool that are so small a share of the weights
 # are not worth that.
