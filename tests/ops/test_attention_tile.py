@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from graph_maker import graph_of_node, value
-from harness import Variant, check_each, merged
+from harness import Variant, check_each, in_images, merged
 from samples.attention import _cached, _custom, any_mask
 from small_graphs import families_of, shaders_of
 from support import open_method
@@ -198,6 +198,8 @@ def test_results(kind, half, storage, device):
                *(_custom(SIZES[6], False, (), 2, any_mask(*mask, dtype=dtype))
                  for mask, dtype in masks)]
     members = [Variant(sample, half, "plain") for sample in samples]
+    if storage == "texture3d":
+        members = in_images(members, half, device.info, target_of(device.info, storage))
     cases = [variant.case() for variant in members]
     graph, data, inputs = merged(cases)
     with overridden(policy), open_method(graph, data, device, storage=storage) as method:
